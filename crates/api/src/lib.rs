@@ -111,6 +111,7 @@ pub use switch::{
 };
 pub use tls::{Pin, TlsSpec};
 pub use why::{
-    WhyAnswer, WhyDifference, WhyDrop, WhyExit, WhyNear, WhyQuestion, WhyRule, WhyStep, WhyVerdict,
+    WhyAnswer, WhyCost, WhyDifference, WhyDrop, WhyExit, WhyNear, WhyPlace, WhyQuestion, WhyRule,
+    WhyStep, WhyVerdict, WhyWait,
 };
 pub use worker::{CacheView, PortLoadView, RungView, WorkerView, WorkersView};

@@ -1,6 +1,6 @@
 //! What would become of a packet, asked and answered.
 
-use crate::Cookie;
+use crate::{Cookie, Rate};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -29,6 +29,8 @@ pub struct WhyAnswer {
     /// What was not said of it and was taken to be so.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub assumed: Vec<String>,
+    /// Who processes it.
+    pub place: WhyPlace,
     /// Its way, step by step.
     pub steps: Vec<WhyStep>,
     /// What comes of it in the end.
@@ -127,6 +129,57 @@ pub struct WhyExit {
     pub packet: String,
     /// Its bytes.
     pub bytes: u32,
+    /// What it waits in there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait: Option<WhyWait>,
+}
+
+/// Queues of a port at one moment.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct WhyWait {
+    /// Bit/s that leave by the port in all.
+    pub rate: Option<Rate>,
+    /// Bit/s that the queue gets whatever others want.
+    pub min_rate: Option<Rate>,
+    /// Bit/s that the queue never exceeds.
+    pub max_rate: Option<Rate>,
+    /// Frames that wait in the queue now.
+    pub waiting: u64,
+}
+
+/// Who processes a packet, and what that costs.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
+pub struct WhyPlace {
+    /// Cores of the workers that look after the port that it comes in by.
+    pub cores: Vec<usize>,
+    /// What steering says: the flow's core, and why; left out where its switch is not steered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steering: Option<String>,
+    /// `worker`, or the rung past it on which its flow is.
+    pub rung: String,
+    /// Why there.
+    pub rung_why: String,
+    /// What can be done about that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<String>,
+    /// What a frame costs these workers, as measured; left out where they had none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<WhyCost>,
+}
+
+/// What a frame costs workers: the mean of all frames since the node began.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct WhyCost {
+    /// Frames that it was measured of.
+    pub frames: u64,
+    /// Cycles of the timestamp counter to receive a frame.
+    pub cycles_rx: u64,
+    /// Cycles in the tables.
+    pub cycles_pipeline: u64,
+    /// Cycles to send it.
+    pub cycles_tx: u64,
+    /// All of that in nanoseconds.
+    pub ns: u64,
 }
 
 /// A loss.

@@ -3,12 +3,46 @@
 use crate::bypass::OutletFacts;
 use crate::chosen::SealOn;
 use crate::drops::Drops;
+use std::net::IpAddr;
 use vhost::Look;
 
 /// An open port's detail, for any thread at any time: it changes too often to be told as news.
 pub trait Details: Send + Sync {
     /// The detail now.
     fn read(&self) -> PortDetail;
+
+    /// Where packets of a tunnel go on this host's own network, those to `end` of one that has no end of its own.
+    fn outside(&self, _end: Option<IpAddr>) -> Option<Outside> {
+        None
+    }
+}
+
+/// Where packets of a tunnel go now.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Outside {
+    /// The other end.
+    pub to: IpAddr,
+    /// Its UDP port.
+    pub port: u16,
+    /// The VNI of all frames; `None`: each has its own.
+    pub vni: Option<u32>,
+    /// By which interface, or why by none.
+    pub hop: Result<Hop, String>,
+    /// Bytes of the longest frame that the path takes, its header included. Of longer ones the sender is told.
+    pub longest: usize,
+    /// Bytes that are put in front of a frame behind the outer Ethernet header.
+    pub overhead: u32,
+}
+
+/// The interface by which packets leave.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Hop {
+    /// Its index.
+    pub interface: u32,
+    /// Its name.
+    pub name: String,
+    /// What the packets begin with.
+    pub headers: wire::tunnel::Outer,
 }
 
 /// What only some kinds of port have to show.

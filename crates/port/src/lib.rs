@@ -90,7 +90,7 @@ pub use batch::{BODY_MAX, BodyAt, Lengths, RxBatch, Slot};
 pub use bypass::OutletFacts;
 pub use chosen::{Chosen, SealOn};
 pub use control::{Keep, PortControl};
-pub use detail::{Details, GuestFacts, PortDetail, SaFacts, Sealing};
+pub use detail::{Details, GuestFacts, Hop, Outside, PortDetail, SaFacts, Sealing};
 pub use drops::{Drops, LossTap, Lost};
 pub use ends::{Ends, NoNumber};
 pub use error::{ControlError, OpenError};

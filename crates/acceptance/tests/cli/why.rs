@@ -145,3 +145,89 @@ fn a_meter_that_is_over_its_rate_is_named_and_asking_takes_nothing_from_it() {
     let counted = flows.map(|flow| flow["packets"].as_u64().unwrap());
     assert_eq!(counted.sum::<u64>(), 0, "asking counts nothing");
 }
+
+/// A tunnel that goes out by a TAP of a second switch, `wan`, whose card leads to a next hop.
+fn with_tunnel(place: &Place) {
+    let [host, far] = ["vm2", "off"].map(|guest| place.guest(guest));
+    place.suiro(&["switch", "add", "wan", "--fail-mode", "secure"]);
+    let tap = ["--type", "tap", "--interface", "host0", "--netns", &host];
+    place.suiro(&[&["port", "add", "wan", "host"][..], &tap].concat());
+    place.suiro(&["port", "add", "wan", "card", "--type", "tap", "--netns", &far]);
+    place.address("off", "card", "192.0.2.9/24");
+    place.address("vm2", "host0", "192.0.2.1/24");
+    let neighbour = ["192.0.2.2", "lladdr", "02:00:00:00:00:99", "dev", "host0"];
+    sh(&[&["ip", "-n", &host, "neigh", "add"][..], &neighbour].concat());
+    let tunnel = ["--type", "vxlan", "--remote", "192.0.2.2", "--key", "7", "--netns", &host];
+    place.suiro(&[&["port", "add", "sw0", "tun0"][..], &tunnel].concat());
+    place.suiro(&["flow", "add", "sw0", "priority=99,sctp,actions=output:tun0"]);
+    place.suiro(&["flow", "add", "wan", "priority=9,ip,actions=output:card"]);
+}
+
+#[test]
+fn a_tunnels_packet_is_followed_through_the_switch_that_carries_it() {
+    if !privileged() {
+        return;
+    }
+    let place = place();
+    with_tunnel(&place);
+    let flow = "in_port=vm1,sctp,nw_dst=10.0.0.1";
+    let outside = [
+        "sw0 tun0 outside  vxlan 7 to 192.0.2.2, UDP port 4789 from 192.0.2.1, by interface host0",
+        "wan host rx       comes in",
+        "leaves with 96 bytes",
+        "LEAVES by wan:card as udp,",
+        "nw_src=192.0.2.1,nw_dst=192.0.2.2,tp_dst=4789",
+    ];
+    answers(&place, flow, &[], 0, &outside);
+    let longest = "the path takes frames of 1464 bytes; who sends it is told";
+    answers(&place, flow, &["--len", "1465"], 4, &["DROPPED too_big at sw0 tun0 tx", longest]);
+    answers(&place, flow, &["--len", "1464"], 0, &["leaves with 1514 bytes"]);
+    place.suiro(&["flow", "add", "wan", "priority=10,udp,tp_dst=4789,actions=drop"]);
+    answers(&place, flow, &[], 4, &["DROPPED by_rule at wan table 0"]);
+    place.suiro(&["flow", "add", "wan", "priority=11,udp,tp_src=5,actions=drop"]);
+    answers(&place, flow, &[], 4, &["flows differ outside: it depends on tp_src"]);
+    let forget = ["192.0.2.2", "dev", "host0"];
+    sh(&[&["ip", "-n", &place.guest("vm2"), "neigh", "del"][..], &forget].concat());
+    answers(&place, flow, &[], 0, &["192.0.2.2 on host0 has not answered", "LEAVES by sw0:tun0"]);
+}
+
+#[test]
+fn queues_at_the_exit_and_who_processes_a_packet_are_told() {
+    if !privileged() {
+        return;
+    }
+    let place = place();
+    place.suiro(&["port", "mod", "sw0", "vm2", "--rate", "100M"]);
+    place.suiro(&["queue", "add", "sw0", "vm2", "1", "--max-rate", "10M"]);
+    place.suiro(&["flow", "add", "sw0", "priority=9,tcp,actions=set_queue:1,output:vm2"]);
+    let flow = "in_port=vm1,tcp,nw_src=10.0.0.1,nw_dst=10.0.0.2,tp_src=1,tp_dst=2";
+    let queue = [
+        "LEAVES by sw0:vm2 queue 1 as tcp,",
+        "queue    the port's rate 100M, at most 10M, 0 frames wait",
+        "PROCESSED on core 0",
+        "rung     worker: offload is off",
+        "remedy   let flows leave: suiro offload on",
+    ];
+    answers(&place, flow, &[], 0, &queue);
+    place.suiro(&["offload", "on"]);
+    let open = ["rung     worker: ", "a port of kind tap has no rung past the worker"];
+    answers(&place, flow, &[], 0, &open);
+}
+
+#[test]
+fn a_steered_switch_says_which_flow_group_a_packet_is_of() {
+    if !privileged() {
+        return;
+    }
+    let mut place = Place::new(&["vm1"]);
+    place.start_as(&["--cores", "0,1"]);
+    place.suiro(&["switch", "add", "sw0"]);
+    let netns = place.guest("vm1");
+    place.suiro(&["port", "add", "sw0", "vm1", "--type", "tap", "--netns", &netns]);
+    place.suiro(&["steer", "attach", "switch:sw0"]);
+    let macs = "dl_src=02:00:00:00:00:01,dl_dst=02:00:00:00:00:02";
+    let flow = format!("in_port=vm1,udp,{macs},nw_src=10.0.0.1,nw_dst=10.0.0.2,tp_dst=9");
+    let [open, whole] = ["", ",tp_src=5"].map(|more| why(&place, &(flow.clone() + more), &[]).out);
+    assert!(open.contains("steering its core depends on tp_src"), "{open}");
+    assert!(whole.contains(" of 256: none of its frames came yet"), "{whole}");
+}

@@ -1,6 +1,5 @@
 //! Why a packet goes where it goes.
 
-use super::error::ApiError;
 use super::extract::Body;
 use super::handlers::{Answer, App};
 use api::{ErrorBody, WhyAnswer, WhyQuestion};
@@ -18,6 +17,5 @@ pub async fn why(
     Path(switch): Path<String>,
     Body(question): Body<WhyQuestion>,
 ) -> Answer<WhyAnswer> {
-    let asked = tokio::task::spawn_blocking(move || node.why(&switch, &question)).await;
-    Ok(Json(asked.map_err(|failed| ApiError::of_ours(&failed))??))
+    Ok(Json(node.why(&switch, &question).await?))
 }

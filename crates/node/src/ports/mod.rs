@@ -29,9 +29,10 @@ use api::{Fault, PortSpec};
 use datapath::{Datapath, PortAt, PortQueues};
 use keeper::Keeper;
 use openflow::PortConfig;
-use port::{Chosen, Details, Ends, Keep, NetnsRef, PacketSocket, PortDetail, PortFacts};
+use port::{Chosen, Details, Ends, Keep, NetnsRef, Outside, PacketSocket, PortDetail, PortFacts};
 use std::collections::HashMap;
 use std::io;
+use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -268,6 +269,12 @@ impl Ports {
     pub fn detail(&self, at: PortAt) -> PortDetail {
         let details = self.board.details().get(&at).cloned();
         details.map(|details| details.read()).unwrap_or_default()
+    }
+
+    /// Where a tunnel's packets go, those to `end` of one that has no end of its own; `None` of what is no open tunnel.
+    pub fn outside(&self, at: PortAt, end: Option<IpAddr>) -> Option<Outside> {
+        let details = self.board.details().get(&at).cloned();
+        details?.outside(end)
     }
 
     /// The cores that open tunnels' own threads seal on, each as often as there are such threads.

@@ -1,13 +1,14 @@
 //! A packet's way, told.
 
+use super::beyond::{self, Beyond};
 use super::question::Question;
 use super::{near, reasons, words};
 use crate::switch::Switch;
-use api::{Fault, WhyAnswer, WhyDrop, WhyExit, WhyStep, WhyVerdict};
-use datapath::{Happens, Rules, Step, SwitchId, Way};
+use api::{Fault, WhyAnswer, WhyDrop, WhyExit, WhyPlace, WhyStep, WhyVerdict};
+use datapath::{Happens, PortAt, Rules, Step, SwitchId, Way};
 use flow::{Asked, MeterVerdict, PacketIn, PacketInReason, PortNo};
 use openflow::text;
-use port::Ends;
+use port::{Ends, Outside};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,6 +16,8 @@ use wire::{DropReason, Field, Key};
 
 /// Rules that a packet nearly finds, in each table.
 const NEAR: usize = 3;
+/// Tunnels that are followed within each other. Chosen: more than a path has, and fewer than a loop.
+const TUNNELS: u32 = 4;
 
 /// A switch on the way.
 pub struct Place {
@@ -49,17 +52,17 @@ impl Place {
     }
 }
 
-/// Tells a way.
+/// Tells a way, and how it goes on outside of tunnels.
 ///
 /// # Errors
 /// A step depends on what was not said of the packet.
 pub fn tell(
     way: &Way,
-    question: Question,
-    Places(places): &Places,
+    (question, place): (Question, WhyPlace),
+    (Places(places), beyond): (&Places, &dyn Beyond),
     ends: &Ends,
 ) -> Result<WhyAnswer, Fault> {
-    let mut story = Story::new(places, ends);
+    let mut story = Story::new(places, (ends, beyond));
     way.steps.iter().for_each(|step| story.step(step));
     if let Some(field) = way.depends {
         return Err(story.incomplete(field, &question.frame));
@@ -72,6 +75,7 @@ pub fn tell(
         packet: words::packet(&key, &known, ends, &name),
         bytes: frame_len,
         assumed: question.assumed,
+        place,
         verdict: match () {
             () if way.is_cut => WhyVerdict::Storm,
             () if !exits.is_empty() => WhyVerdict::Leaves,
@@ -88,6 +92,9 @@ pub fn tell(
 struct Story<'s> {
     places: &'s HashMap<SwitchId, Place>,
     ends: &'s Ends,
+    beyond: &'s dyn Beyond,
+    /// Tunnels around the packet.
+    depth: u32,
     steps: Vec<WhyStep>,
     exits: Vec<WhyExit>,
     drops: Vec<WhyDrop>,
@@ -97,9 +104,12 @@ struct Story<'s> {
 }
 
 impl<'s> Story<'s> {
-    fn new(places: &'s HashMap<SwitchId, Place>, ends: &'s Ends) -> Self {
+    fn new(
+        places: &'s HashMap<SwitchId, Place>,
+        (ends, beyond): (&'s Ends, &'s dyn Beyond),
+    ) -> Self {
         let (steps, exits, drops) = (Vec::new(), Vec::new(), Vec::new());
-        Self { places, ends, steps, exits, drops, is_told: false, searched: None }
+        Self { places, ends, beyond, depth: 0, steps, exits, drops, is_told: false, searched: None }
     }
 
     fn step(&mut self, step: &Step) {
@@ -207,11 +217,59 @@ impl<'s> Story<'s> {
         for field in [Field::InPort, Field::Metadata, Field::TunSrc] {
             key.set(field, 0);
         }
+        let at = PortAt { switch: step.switch, port };
         let (port, bytes) = (place.port(port), frame.frame_len);
         let packet = words::packet(&key, &frame.known, self.ends, &name);
         let by = if queue == 0 { String::new() } else { format!(" by queue {queue}") };
         self.note(step, format!("{port} tx"), format!("leaves{by} with {bytes} bytes"));
-        self.exits.push(WhyExit { switch: place.name.clone(), port, queue, packet, bytes });
+        let is_seen = match self.beyond.outside(at, beyond::end(frame, self.ends)) {
+            Some(outside) if self.depth < TUNNELS => self.outside(step, at, &outside, frame),
+            _ => false,
+        };
+        if !is_seen {
+            let (switch, wait) = (place.name.clone(), self.beyond.wait(at, queue));
+            self.exits.push(WhyExit { switch, port, queue, packet, bytes, wait });
+        }
+    }
+
+    /// Follows the packet of a tunnel around a frame; whether that has told where it ends.
+    fn outside(&mut self, step: &Step, at: PortAt, outside: &Outside, frame: &Asked) -> bool {
+        let Some(place) = self.places.get(&at.switch) else { return false };
+        let port = place.port(at.port);
+        let around = format!("{port} outside");
+        let words = beyond::words(outside, frame);
+        if frame.frame_len as usize > outside.longest {
+            let longest = outside.longest;
+            let what =
+                format!("{words}: the path takes frames of {longest} bytes; who sends it is told");
+            self.note(step, around, what);
+            self.lose(place, format!("{port} tx"), DropReason::TooBig);
+            return true;
+        }
+        let hop = match &outside.hop {
+            Ok(hop) => hop,
+            Err(none) => {
+                self.note(step, around, format!("{words}: {none}"));
+                return false;
+            }
+        };
+        let from = hop.headers.from;
+        self.note(step, around, format!("{words} from {from}, by interface {}", hop.name));
+        let entrance = self.beyond.entrance(at, outside);
+        let Some((below, packet)) =
+            entrance.and_then(|below| Some((below, beyond::outer(outside, below.port, frame)?)))
+        else {
+            return false;
+        };
+        let way = self.beyond.follow(below, packet);
+        self.depth += 1;
+        way.steps.iter().for_each(|step| self.step(step));
+        self.depth -= 1;
+        if let Some(field) = way.depends {
+            let name = words::name(field);
+            self.note(step, port, format!("flows differ outside: it depends on {name}"));
+        }
+        true
     }
 
     fn lose(&mut self, place: &Place, at: String, reason: DropReason) {

@@ -33,6 +33,18 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::thread::JoinHandle;
 
+/// One look, for who asks once: how packets to this address leave now.
+///
+/// # Errors
+/// [`NoHop`].
+pub(crate) fn next_hop(
+    netlink: &Netlink,
+    remote: IpAddr,
+    source: Option<IpAddr>,
+) -> Result<NextHop, NoHop> {
+    hop::look_up(netlink, Wanted { remote, source }).answer
+}
+
 /// One namespace's tables.
 pub(crate) struct Underlay {
     shared: Arc<Shared>,

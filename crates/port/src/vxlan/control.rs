@@ -1,6 +1,7 @@
 //! What the node keeps of a tunnel.
 
 use super::group::Membership;
+use super::outside;
 use super::path::Path;
 use super::security::{Sealed, Security};
 use super::senders::Senders;
@@ -8,12 +9,13 @@ use super::way::Way;
 use crate::bypass::{Claims, Outlet};
 use crate::chosen::Chosen;
 use crate::control::{Keep, PortControl};
-use crate::detail::{Details, PortDetail};
+use crate::detail::{Details, Outside, PortDetail};
 use crate::error::ControlError;
 use crate::facts::PortFacts;
 use crate::vxlan::tunnel::Tunnel;
 use api::PortSpec;
 use std::io;
+use std::net::IpAddr;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -27,7 +29,7 @@ pub(super) struct VxlanControl {
     mac: [u8; 6],
     tunnel: Tunnel,
     path: Arc<Path>,
-    way: Way,
+    way: Arc<Way>,
     /// Why its interface has no link, as the facts last told.
     unlinked_told: Mutex<Option<String>>,
     /// One for each family of addresses.
@@ -48,7 +50,7 @@ impl VxlanControl {
     pub(super) fn new(
         (name, mac): (String, [u8; 6]),
         tunnel: Tunnel,
-        (path, way): (Arc<Path>, Way),
+        (path, way): (Arc<Path>, Arc<Way>),
         memberships: Vec<Membership>,
         sealed: Option<Sealed>,
     ) -> Self {
@@ -183,7 +185,8 @@ impl PortControl for VxlanControl {
     fn details(&self) -> Option<Arc<dyn Details>> {
         let security = self.sealed.as_ref().map(|sealed| sealed.security().clone());
         let outlet = self.past.as_ref().and_then(|past| past.0.outlet().cloned());
-        Some(Arc::new(TunnelDetails { security, outlet }))
+        let (tunnel, path, way) = (self.tunnel.clone(), self.path.clone(), self.way.clone());
+        Some(Arc::new(TunnelDetails { tunnel, path, way, security, outlet }))
     }
 
     fn reload(&self) -> Result<(), ControlError> {
@@ -221,6 +224,9 @@ impl PortControl for VxlanControl {
 
 /// What a tunnel shares with who shows it.
 struct TunnelDetails {
+    tunnel: Tunnel,
+    path: Arc<Path>,
+    way: Arc<Way>,
     security: Option<Arc<Security>>,
     outlet: Option<Arc<Outlet>>,
 }
@@ -233,6 +239,11 @@ impl Details for TunnelDetails {
             forwarding: self.outlet.as_ref().map(|outlet| outlet.facts()),
             ..PortDetail::default()
         }
+    }
+
+    fn outside(&self, end: Option<IpAddr>) -> Option<Outside> {
+        let port = if self.security.is_some() { esp::udp::PORT } else { self.tunnel.port };
+        outside::look(&self.tunnel, (&self.path, &self.way), end, port)
     }
 }
 

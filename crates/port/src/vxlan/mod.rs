@@ -20,6 +20,7 @@ mod destinations;
 mod group;
 mod origin;
 mod outgoing;
+mod outside;
 mod path;
 mod places;
 mod rx;
@@ -115,7 +116,8 @@ pub(crate) fn open(
         let sealed = security.as_ref().map(join).transpose()?;
         let leg = |tunnel| leg(name, tunnel, security.clone(), &mtu, past.as_ref());
         let legs = tunnel.legs().into_iter().map(leg).collect::<Result<Vec<_>, _>>()?;
-        let way = Way::new(&tunnel).map_err(failed("ask the kernel for its routes"))?;
+        let way =
+            Way::new(&tunnel).map(Arc::new).map_err(failed("ask the kernel for its routes"))?;
         Ok((memberships, sealed, legs, way))
     });
     let (memberships, sealed, legs, way) = made.map_err(|source| cannot_enter(spec, source))??;

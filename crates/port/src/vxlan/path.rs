@@ -141,6 +141,11 @@ impl Path {
         }
     }
 
+    /// Bytes that are around a frame without its Ethernet header, the outer one not counted; those of an encrypted packet at most.
+    pub(super) fn overhead(&self) -> u32 {
+        USUAL - self.usual_mtu()
+    }
+
     fn inside(&self, mtu: u32) -> u32 {
         match &self.security {
             None => mtu.saturating_sub(self.overhead + ETHERNET),

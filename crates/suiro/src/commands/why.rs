@@ -4,7 +4,8 @@ use super::Context;
 use crate::args::PacketArgs;
 use crate::failure::Failure;
 use api::{
-    Fault, Method, WhyAnswer, WhyDifference, WhyNear, WhyQuestion, WhyRule, WhyStep, WhyVerdict,
+    Fault, Method, WhyAnswer, WhyCost, WhyDifference, WhyExit, WhyNear, WhyPlace, WhyQuestion,
+    WhyRule, WhyStep, WhyVerdict, WhyWait,
 };
 use std::io::Read;
 
@@ -47,7 +48,7 @@ fn page(answer: &WhyAnswer) -> String {
         text += &format!("{:>number$} {at:<1$}  ", index + 1, width.unwrap_or_default());
         text += &step(told, number + width.unwrap_or_default() + 3);
     }
-    text + &verdict(answer)
+    text + &verdict(answer) + &processed(&answer.place)
 }
 
 fn step(told: &WhyStep, indent: usize) -> String {
@@ -94,8 +95,10 @@ fn nearly(near: &WhyNear, indent: usize) -> String {
 fn verdict(answer: &WhyAnswer) -> String {
     let mut text = String::new();
     for exit in &answer.exits {
-        let queue = if exit.queue == 0 { String::new() } else { format!(" queue {}", exit.queue) };
-        text += &format!("LEAVES by {}:{}{queue} as {}\n", exit.switch, exit.port, exit.packet);
+        let WhyExit { switch, port, queue, packet, .. } = exit;
+        let queue = if *queue == 0 { String::new() } else { format!(" queue {queue}") };
+        text += &format!("LEAVES by {switch}:{port}{queue} as {packet}\n");
+        text += &exit.wait.as_ref().map_or_else(String::new, waits);
     }
     text += match answer.verdict {
         WhyVerdict::Controller => "CONTROLLER\n",
@@ -106,6 +109,42 @@ fn verdict(answer: &WhyAnswer) -> String {
         let what = if answer.verdict == WhyVerdict::Dropped { "DROPPED" } else { "A COPY IS LOST" };
         text += &format!("{what} {} at {}\n", drop.reason, drop.at);
         text += &format!("  because  {}\n  remedy   {}\n", drop.cause, drop.remedy);
+    }
+    text
+}
+
+/// What a packet waits in.
+fn waits(wait: &WhyWait) -> String {
+    let rate = |name: &str, rate: Option<api::Rate>| rate.map(|rate| format!("{name} {rate}"));
+    let parts = [
+        rate("the port's rate", wait.rate),
+        rate("at least", wait.min_rate),
+        rate("at most", wait.max_rate),
+        Some(format!("{} frames wait", wait.waiting)),
+    ];
+    let parts: Vec<_> = parts.into_iter().flatten().collect();
+    format!("  queue    {}\n", parts.join(", "))
+}
+
+/// Who processes it.
+fn processed(place: &WhyPlace) -> String {
+    let cores: Vec<_> = place.cores.iter().map(ToString::to_string).collect();
+    let mut text = match &cores[..] {
+        [] => String::new(),
+        [core] => format!("PROCESSED on core {core}\n"),
+        _ => format!("PROCESSED on cores {}\n", cores.join(", ")),
+    };
+    if let Some(steering) = &place.steering {
+        text += &format!("  steering {steering}\n");
+    }
+    text += &format!("  rung     {}: {}\n", place.rung, place.rung_why);
+    if let Some(remedy) = &place.remedy {
+        text += &format!("  remedy   {remedy}\n");
+    }
+    if let Some(WhyCost { frames, cycles_rx, cycles_pipeline, cycles_tx, ns }) = &place.cost {
+        text += &format!(
+            "  cost     {ns} ns a frame: {cycles_rx} cycles rx, {cycles_pipeline} tables, {cycles_tx} tx; mean of {frames}\n"
+        );
     }
     text
 }
