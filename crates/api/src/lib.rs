@@ -112,6 +112,6 @@ pub use switch::{
 pub use tls::{Pin, TlsSpec};
 pub use why::{
     WhyAnswer, WhyCost, WhyDifference, WhyDrop, WhyExit, WhyNear, WhyPlace, WhyQuestion, WhyRule,
-    WhyStep, WhyVerdict, WhyWait,
+    WhyStep, WhyVerdict, WhyWait, WhyWatch,
 };
 pub use worker::{CacheView, PortLoadView, RungView, WorkerView, WorkersView};

@@ -17,6 +17,9 @@ pub struct WhyQuestion {
     /// Its length in bytes, from the Ethernet header on; as long as its headers if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub len: Option<u32>,
+    /// Bytes of payload of each piece that a large segment is cut into; left out for a packet that is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gso: Option<u16>,
 }
 
 /// What would become of the packet now.
@@ -39,6 +42,22 @@ pub struct WhyAnswer {
     pub exits: Vec<WhyExit>,
     /// Why it or copies of it are lost.
     pub drops: Vec<WhyDrop>,
+    /// How real packets of its flow are found.
+    pub watch: WhyWatch,
+}
+
+/// How the real packets of a flow are found by a capture.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
+pub struct WhyWatch {
+    /// Where they come in: `sw0:vm1 rx`.
+    pub entry: String,
+    /// Switches on their way, tunnels' outside left out.
+    pub switches: Vec<String>,
+    /// What they have in common all the way, as a match.
+    #[serde(rename = "match")]
+    pub matching: String,
+    /// Where they are foretold to be seen: `sw0:vm2 tx`, `sw0 drop=by_rule`.
+    pub seen: Vec<String>,
 }
 
 /// What comes of a packet.

@@ -6,6 +6,7 @@
 //!
 //! * [`pcapng`]: the writer of the file, seven kinds of block.
 //! * [`Blocks`]: the reader of such a file as it arrives, block by block.
+//! * [`pick`]: one packet of a file by its number, of a pcap file, too.
 //! * [`PacketId`]: a number of a packet that no switch on its way changes.
 //!
 //! ## Invariants
@@ -20,8 +21,10 @@
 mod block;
 mod id;
 pub mod pcapng;
+mod pick;
 mod reader;
 
 pub use block::Direction;
 pub use id::{IdKey, PacketId};
+pub use pick::{NotPicked, Picked, pick};
 pub use reader::{BadBlock, Block, Blocks, Content, Seen};

@@ -237,6 +237,8 @@ Examples:
   suiro why sw0 'in_port=vm1,icmp,nw_dst=10.9.0.2,nw_ttl=1' --len 1600
   suiro why sw0 in_port=vm1 --packet 'ffffffffffff 020000000001 0806 …'
   tcpdump -xx -c 1 -i eth0 | suiro why sw0 in_port=eth0 --packet -
+  suiro why --from-capture way.pcapng:3
+  suiro why sw0 'in_port=vm1,tcp,tp_dst=80' --live 5s
 
 It asks the tables that workers use, as they are now. Nothing is sent, counted, learned or charged. A field that a rule looks at and that
 is not said is asked for; nothing is filled in but what the answer names. For each table it names the rules that nearly matched.

@@ -1,6 +1,8 @@
 //! What people ask in public when packets are dropped, each answered by one `suiro why`.
 
 use acceptance::{Place, Said, privileged, sh, until};
+use serde_json::Value;
+use std::process::{Child, Command, Stdio};
 
 /// A node with a secure switch: guests `vm1` and `vm2`, and `off`, whose interface is down.
 fn place() -> Place {
@@ -230,4 +232,87 @@ fn a_steered_switch_says_which_flow_group_a_packet_is_of() {
     let [open, whole] = ["", ",tp_src=5"].map(|more| why(&place, &(flow.clone() + more), &[]).out);
     assert!(open.contains("steering its core depends on tp_src"), "{open}");
     assert!(whole.contains(" of 256: none of its frames came yet"), "{whole}");
+}
+
+/// Pings that go on until they are dropped.
+struct Pinging(Child);
+
+impl Drop for Pinging {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// `vm1` pings an address whose owner is `vm2`, whether or not it answers.
+fn pinging(place: &Place, to: &str) -> Pinging {
+    let netns = place.guest("vm1");
+    let neighbour = [to, "lladdr", "02:00:00:00:00:02", "dev", "vm1"];
+    sh(&[&["ip", "-n", &netns, "neigh", "replace"][..], &neighbour].concat());
+    let words = ["netns", "exec", &netns, "ping", "-q", "-i", "0.01", to];
+    Pinging(Command::new("ip").args(words).stdout(Stdio::null()).spawn().unwrap())
+}
+
+#[test]
+fn a_packet_of_a_capture_is_asked_about_by_its_number() {
+    if !privileged() {
+        return;
+    }
+    let place = place();
+    let rewrite = "mod_nw_dst:10.0.0.7,output:vm2";
+    let rules = [
+        format!("priority=9,icmp,nw_dst=10.0.0.2,actions={rewrite}"),
+        "priority=8,icmp,nw_dst=10.0.0.3,actions=drop".to_owned(),
+    ];
+    place.suiro(&["flow", "add", "sw0", &rules[0], &rules[1]]);
+    place.address("vm1", "vm1", "10.0.0.1/24");
+    let file = place.path("way.pcapng").display().to_string();
+    let take = |point: &str| {
+        let words = ["capture", point, "--match", "icmp", "-c", "2", "-w", &file];
+        assert_eq!(place.says(&words).code, 0);
+        place.says(&["why", "--from-capture", &format!("{file}:2")])
+    };
+    let pings = pinging(&place, "10.0.0.2");
+    let said = take("sw0:vm1:rx");
+    let wanted = "LEAVES by sw0:vm2 as icmp,";
+    assert!(said.code == 0 && said.out.contains(wanted), "{}{}", said.out, said.err);
+    assert!(said.out.contains("nw_dst=10.0.0.7"), "{}", said.out);
+    let said = take("sw0:vm2:tx");
+    assert!(said.err.contains("it was not seen coming in by a port"), "{}", said.err);
+    drop(pings);
+    let _pings = pinging(&place, "10.0.0.3");
+    let said = take("drops");
+    assert!(said.code == 4 && said.out.contains("DROPPED by_rule at sw0"), "{}", said.out);
+    let said = place.says(&["why", "--from-capture", &format!("{file}:9")]);
+    assert!(said.err.contains("find packet 9: it has 2 packets"), "{}", said.err);
+}
+
+#[test]
+fn the_real_packets_of_a_flow_are_seen_where_they_were_foretold_or_elsewhere() {
+    if !privileged() {
+        return;
+    }
+    let place = place();
+    let rewrite = "priority=9,icmp,nw_dst=10.0.0.2,actions=mod_nw_src:10.0.0.9,output:vm2";
+    place.suiro(&["flow", "add", "sw0", rewrite]);
+    place.address("vm1", "vm1", "10.0.0.1/24");
+    let _pings = pinging(&place, "10.0.0.2");
+    let live = |flow: &str| {
+        let said = place.says(&["why", "sw0", flow, "--live", "500ms", "--json"]);
+        serde_json::from_str::<Value>(&said.out).unwrap()
+    };
+    let said = live("in_port=vm1,icmp,nw_src=10.0.0.1,nw_dst=10.0.0.2");
+    let came = said["live"]["came"].as_u64().unwrap();
+    let seen = said["live"]["seen"].as_array().unwrap();
+    let at = |seen: &Value| (seen["at"].as_str().unwrap().to_owned(), seen["foretold"] == true);
+    let places: Vec<_> = seen.iter().map(at).collect();
+    assert_eq!(places, [("sw0:vm1 rx".into(), true), ("sw0:vm2 tx".into(), true)], "{said}");
+    assert!(came > 0 && seen[0]["packets"] == came, "{said}");
+    // What matters is not said, and real ones of the other kind come: their way is another.
+    place.suiro(&["flow", "add", "sw0", "priority=10,icmp,icmp_type=8,actions=drop"]);
+    let said = live("in_port=vm1,icmp,icmp_type=0,nw_dst=10.0.0.2,nw_src=10.0.0.1");
+    assert_eq!(said["live"]["came"], 0, "{said}");
+    let said = place.says(&["why", "sw0", "in_port=vm1,icmp,icmp_type=8", "--live", "500ms"]);
+    assert!(said.out.contains("  sw0 drop=by_rule\n"), "{}", said.out);
+    assert!(said.code == 4 && !said.out.contains("not foretold"), "{}", said.out);
 }

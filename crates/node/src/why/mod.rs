@@ -5,6 +5,7 @@ mod near;
 mod question;
 mod reasons;
 mod story;
+mod watch;
 mod words;
 
 pub use beyond::Beyond;

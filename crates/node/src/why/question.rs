@@ -9,7 +9,7 @@ use flow::{Asked, PortNo};
 use openflow::text;
 use port::Ends;
 use wire::build::Frame;
-use wire::{Field, Key, VLAN_PRESENT, eth_type, ip_proto};
+use wire::{Field, Gso, Key, VLAN_PRESENT, eth_type, ip_proto};
 
 /// TTL of a packet of which none is said. Chosen: what hosts send.
 const TTL: u8 = 64;
@@ -52,6 +52,7 @@ pub fn read(
             let bytes = bytes(thing, packet)?;
             let mut frame = Asked::whole(&bytes, in_port);
             lengthen(&mut frame, question.len);
+            cut(&mut frame, question.gso);
             for field in [Field::TunnelId, Field::TunSrc, Field::Metadata] {
                 frame.key.set(field, key.get(field));
             }
@@ -84,6 +85,18 @@ fn lengthen(frame: &mut Asked, len: Option<u32>) {
     let missing = len.unwrap_or_default().saturating_sub(frame.frame_len);
     frame.frame_len += missing;
     frame.body = frame.body.iter().copied().chain((0..missing).map(|_| 0)).collect();
+}
+
+/// A large segment, that is cut where the destination takes none.
+fn cut(frame: &mut Asked, gso: Option<u16>) {
+    let Some(size) = gso.filter(|&size| size > 0) else { return };
+    frame.offload.gso_size = size;
+    let (of_type, proto) = (frame.key.get(Field::EthType), frame.key.get(Field::IpProto) as u8);
+    frame.offload.gso = match proto {
+        ip_proto::TCP if of_type == u128::from(eth_type::IPV4) => Gso::TcpV4,
+        ip_proto::TCP => Gso::TcpV6,
+        _ => Gso::Udp,
+    };
 }
 
 /// The bits that were said, and those that are so where a packet is named.

@@ -2,6 +2,7 @@
 
 use super::beyond::{self, Beyond};
 use super::question::Question;
+use super::watch::Watch;
 use super::{near, reasons, words};
 use crate::switch::Switch;
 use api::{Fault, WhyAnswer, WhyDrop, WhyExit, WhyPlace, WhyStep, WhyVerdict};
@@ -68,7 +69,7 @@ pub fn tell(
         return Err(story.incomplete(field, &question.frame));
     }
     let first = way.steps.first().and_then(|step| places.get(&step.switch));
-    let Story { steps, exits, drops, is_told, .. } = story;
+    let Story { steps, exits, drops, is_told, watch, .. } = story;
     let name = |port: openflow::PortNo| first?.ports.get(&port.0).cloned();
     let Asked { key, known, frame_len, .. } = question.frame;
     Ok(WhyAnswer {
@@ -85,6 +86,7 @@ pub fn tell(
         steps,
         exits,
         drops,
+        watch: watch.told(ends),
     })
 }
 
@@ -99,6 +101,7 @@ struct Story<'s> {
     exits: Vec<WhyExit>,
     drops: Vec<WhyDrop>,
     is_told: bool,
+    watch: Watch,
     /// The table searched last, and what for.
     searched: Option<(u8, Key, Key)>,
 }
@@ -109,14 +112,28 @@ impl<'s> Story<'s> {
         (ends, beyond): (&'s Ends, &'s dyn Beyond),
     ) -> Self {
         let (steps, exits, drops) = (Vec::new(), Vec::new(), Vec::new());
-        Self { places, ends, beyond, depth: 0, steps, exits, drops, is_told: false, searched: None }
+        Self {
+            places,
+            ends,
+            beyond,
+            depth: 0,
+            steps,
+            exits,
+            drops,
+            is_told: false,
+            watch: Watch::default(),
+            searched: None,
+        }
     }
 
     fn step(&mut self, step: &Step) {
         let Some(place) = self.places.get(&step.switch) else { return };
         match &step.what {
-            Happens::Enters(port, _) => {
+            Happens::Enters(port, frame) => {
                 self.searched = None;
+                if self.depth == 0 {
+                    self.watch.enters(&place.name, &place.port(*port), frame);
+                }
                 self.note(step, format!("{} rx", place.port(*port)), "comes in");
             }
             Happens::Search(table, of) => self.searched = Some((*table, of.0, of.1)),
@@ -139,6 +156,9 @@ impl<'s> Story<'s> {
                 self.note(step, "controller", format!("{}; {}", told(why), place.control));
             }
             Happens::Crosses(port, far) => {
+                if self.depth == 0 {
+                    self.watch.leaves(&place.name, &place.port(*port), None);
+                }
                 let to = self.places.get(&far.switch);
                 let to =
                     to.map_or_else(String::new, |to| format!("{}:{}", to.name, to.port(far.port)));
@@ -218,6 +238,9 @@ impl<'s> Story<'s> {
             key.set(field, 0);
         }
         let at = PortAt { switch: step.switch, port };
+        if self.depth == 0 {
+            self.watch.leaves(&place.name, &place.port(port), Some(frame));
+        }
         let (port, bytes) = (place.port(port), frame.frame_len);
         let packet = words::packet(&key, &frame.known, self.ends, &name);
         let by = if queue == 0 { String::new() } else { format!(" by queue {queue}") };
@@ -273,6 +296,9 @@ impl<'s> Story<'s> {
     }
 
     fn lose(&mut self, place: &Place, at: String, reason: DropReason) {
+        if self.depth == 0 {
+            self.watch.lost(&place.name, reason);
+        }
         let (cause, remedy) = reasons::said(reason);
         let cause = match reason {
             DropReason::NoMatch => format!("{cause}; {}", place.control),

@@ -40,7 +40,7 @@ pub struct CaptureArgs {
 }
 
 /// A time with its unit.
-fn duration(text: &str) -> Result<Duration, String> {
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
     let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
     let number: u64 = digits.parse().map_err(|_| "a number and a unit, such as 5s".to_owned())?;
     match &text[digits.len()..] {

@@ -8,7 +8,7 @@ use crate::args::CaptureArgs;
 use crate::failure::Failure;
 use api::{CaptureSpec, Fault, Stop};
 use capture::{BadBlock, Blocks, Content};
-use line::line;
+pub use line::line;
 use std::fs::File;
 use std::io::{BufWriter, IsTerminal, Write};
 use std::ops::ControlFlow;
@@ -163,7 +163,8 @@ fn time(at_ns: u64) -> String {
     moment(UNIX_EPOCH + Duration::from_nanos(at_ns))[11..23].to_owned()
 }
 
-fn bad_block(bad: BadBlock) -> Failure {
+/// The node's answer is no such file.
+pub fn bad_block(bad: BadBlock) -> Failure {
     let remedy = "use the suiro command of the node's own version";
     Failure::Refused(Fault::new("node", "read its capture", bad.to_string(), remedy))
 }

@@ -1,42 +1,15 @@
-//! `suiro why`.
+//! The answer, as people read it.
 
-use super::Context;
-use crate::args::PacketArgs;
-use crate::failure::Failure;
 use api::{
-    Fault, Method, WhyAnswer, WhyCost, WhyDifference, WhyExit, WhyNear, WhyPlace, WhyQuestion,
-    WhyRule, WhyStep, WhyVerdict, WhyWait,
+    WhyAnswer, WhyCost, WhyDifference, WhyExit, WhyNear, WhyPlace, WhyRule, WhyStep, WhyVerdict,
+    WhyWait,
 };
-use std::io::Read;
 
 /// Columns of a page. Chosen: what terminals have.
 const WIDTH: usize = 100;
 
-/// Asks and says; a packet that is dropped has an exit code of its own.
-pub fn run(context: &Context, args: PacketArgs) -> Result<(), Failure> {
-    let PacketArgs { switch, flow, packet, len } = args;
-    let packet =
-        packet.map(|packet| if packet == "-" { read() } else { Ok(packet) }).transpose()?;
-    let question = WhyQuestion { flow, packet, len };
-    let path = format!("/v1/switches/{switch}/why");
-    let answer: WhyAnswer = context.client.send(Method::POST, &path, &question)?;
-    context.print(&answer, page)?;
-    match answer.verdict {
-        WhyVerdict::Dropped => Err(Failure::Dropped),
-        WhyVerdict::Leaves | WhyVerdict::Controller | WhyVerdict::Storm => Ok(()),
-    }
-}
-
-fn read() -> Result<String, Failure> {
-    let mut text = String::new();
-    std::io::stdin().read_to_string(&mut text).map_err(|error| {
-        let remedy = "give the packet's bytes as hexadecimal digits";
-        Failure::Usage(Fault::new("standard input", "read a packet", error.to_string(), remedy))
-    })?;
-    Ok(text)
-}
-
-fn page(answer: &WhyAnswer) -> String {
+/// All of it.
+pub fn page(answer: &WhyAnswer) -> String {
     let mut text = format!("{}, {} bytes\n", answer.packet, answer.bytes);
     if !answer.assumed.is_empty() {
         text += &format!("  not said, so taken as  {}\n", answer.assumed.join(", "));
