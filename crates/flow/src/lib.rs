@@ -100,7 +100,7 @@ pub use meter::{
 };
 pub use near::{Near, NearMiss, open_field};
 pub use packet::{Packet, PacketIn, PacketInReason, Sink, Then};
-pub use pipeline::{EntryId, Pipeline};
+pub use pipeline::{Chosen, EntryId, Pipeline, Portion};
 pub use ports::{PortState, PortTable};
 pub use process::{PortDecision, UniformDecision, Workspace, execute, process};
 pub use resolve::{Asked, Exit, Hit, Leaving, Memory, Metered, Resolved, Stamp, Stop, To, Visitor};

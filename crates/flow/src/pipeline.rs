@@ -13,6 +13,7 @@ mod tables;
 mod tests;
 mod timers;
 
+pub use change::{Chosen, Portion};
 pub use report::EntryId;
 
 use crate::config::{Limits, SwitchConfig};
@@ -62,6 +63,9 @@ pub struct Pipeline {
     /// Entries that went for good and that the controller wants to know of.
     departed: Vec<Removed>,
 }
+
+/// Records freed at a time. Chosen: half a millisecond.
+const RECLAIMED: usize = 1024;
 
 /// Parts that changed since the latest snapshot.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
@@ -263,8 +267,8 @@ impl Pipeline {
         versions.front = versions.table(0).max(versions.ports).max(versions.settings);
     }
 
-    /// Frees what no snapshot in use sees.
-    fn reclaim(&mut self) {
+    /// Frees what no snapshot in use sees, [`RECLAIMED`] records at most; whether there is more. So a change of very many entries frees them in portions.
+    pub fn reclaim(&mut self) -> bool {
         while self.issued.len() > 1
             && self.issued.front().is_some_and(|oldest| Arc::strong_count(oldest) == 1)
         {
@@ -272,9 +276,11 @@ impl Pipeline {
         }
         let oldest = self.oldest();
         self.depart(oldest);
-        while let Some(retired) = self.store.pop_unseen(oldest) {
+        for _ in 0..RECLAIMED {
+            let Some(retired) = self.store.pop_unseen(oldest) else { return false };
             self.clear_away(retired.id, retired.afterwards);
         }
+        true
     }
 
     /// Reads the counters of entries that no worker sees any more, before their records are freed.

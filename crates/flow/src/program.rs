@@ -207,13 +207,10 @@ impl Interner {
         Some(number)
     }
 
-    /// Uses of the programs that `wanted` selects.
-    pub fn uses_of(&self, wanted: impl Fn(&Instructions) -> bool) -> u32 {
-        self.by_content
-            .iter()
-            .filter(|(content, _)| wanted(content))
-            .map(|(_, &number)| self.uses[number as usize])
-            .sum()
+    /// What the programs are made from, and their uses.
+    pub fn in_use(&self) -> impl Iterator<Item = (&Instructions, u32)> {
+        let uses = |number: u32| self.uses[number as usize];
+        self.by_content.iter().map(move |(content, &number)| (&**content, uses(number)))
     }
 
     /// How far packets must have been parsed for these programs.

@@ -41,6 +41,9 @@ impl Successors {
     }
 }
 
+/// How many links there are to groups with ways of each length: the longest is known at once.
+type Lengths = [u32; MAX_CHAIN as usize];
+
 /// A group that leads to another one, or another one to it.
 #[derive(Default, Debug)]
 struct Node {
@@ -49,10 +52,10 @@ struct Node {
     forwarders: BTreeSet<u32>,
     /// Who watches it.
     watchers: BTreeSet<u32>,
-    /// Groups on the longest way to it, itself not included.
-    above: u8,
-    /// Groups on the longest way from it, itself not included.
-    below: u8,
+    /// The ways to those that lead to it.
+    above: Lengths,
+    /// The ways from those that it leads to.
+    below: Lengths,
 }
 
 impl Node {
@@ -60,13 +63,37 @@ impl Node {
     fn predecessors(&self) -> impl Iterator<Item = u32> {
         self.forwarders.iter().chain(&self.watchers).copied()
     }
+
+    /// Groups on the longest way to it, or from it, itself not included.
+    fn way(&self, side: Side) -> u8 {
+        let lengths = match side {
+            Side::Above => &self.above,
+            Side::Below => &self.below,
+        };
+        lengths.iter().rposition(|&links| links > 0).map_or(0, |longest| longest as u8 + 1)
+    }
 }
+
+/// A group leads to others in two ways: what its buckets name, and what these know of it.
+type Kind = (fn(&Successors) -> &BTreeSet<u32>, fn(&mut Node) -> &mut BTreeSet<u32>);
+
+const KINDS: [Kind; 2] = [
+    (|to| &to.forwards, |node| &mut node.forwarders),
+    (|to| &to.watches, |node| &mut node.watchers),
+];
 
 /// Ways have a direction.
 #[derive(Clone, Copy)]
 enum Side {
     Above,
     Below,
+}
+
+/// What becomes of a link.
+#[derive(Clone, Copy)]
+enum Link {
+    New,
+    Gone,
 }
 
 /// All groups of a switch that lead anywhere or are led to.
@@ -113,69 +140,66 @@ impl Graph {
             None if to.forwards.is_empty() && to.watches.is_empty() => return,
             None => Successors::default(),
         };
-        for next in &before.forwards {
-            self.node(*next).forwarders.remove(&id);
+        // First what is new: ways that stay as long as they are then move nobody.
+        for (leads, led) in KINDS {
+            for &next in leads(&to).difference(leads(&before)) {
+                led(self.node(next)).insert(id);
+                self.link(id, next, Link::New);
+            }
         }
-        for next in &before.watches {
-            self.node(*next).watchers.remove(&id);
+        for (leads, led) in KINDS {
+            for &next in leads(&before).difference(leads(&to)) {
+                led(self.node(next)).remove(&id);
+                self.link(id, next, Link::Gone);
+            }
         }
-        for next in &to.forwards {
-            self.node(*next).forwarders.insert(id);
-        }
-        for next in &to.watches {
-            self.node(*next).watchers.insert(id);
-        }
-        let below: BTreeSet<u32> = before.ids().chain(to.ids()).collect();
         self.node(id).to = to;
-        self.measure(BTreeSet::from([id]), Side::Below);
-        self.measure(below.clone(), Side::Above);
         let is_alone = |node: &Node| node.to.ids().chain(node.predecessors()).next().is_none();
-        for group in below.into_iter().chain([id]) {
+        for group in before.ids().chain([id]) {
             if self.nodes.get(&group).is_some_and(is_alone) {
                 self.nodes.remove(&group);
             }
         }
     }
 
-    /// Measures the ways of these groups anew, and of those that follow from them. A round goes one link on, so there are at most as many as a chain has.
-    fn measure(&mut self, mut groups: BTreeSet<u32>, side: Side) {
-        while !groups.is_empty() {
-            let mut next = BTreeSet::new();
-            for group in groups {
-                let length = self.neighbours(group, side).map(|at| self.way(at, side) + 1).max();
-                let length = length.unwrap_or(0);
-                if length == self.way(group, side) {
-                    continue;
-                }
-                let other = match side {
-                    Side::Above => Side::Below,
-                    Side::Below => Side::Above,
-                };
-                next.extend(self.neighbours(group, other));
-                let node = self.node(group);
-                match side {
-                    Side::Above => node.above = length,
-                    Side::Below => node.below = length,
-                }
-            }
-            groups = next;
-        }
+    /// Counts a link at both its ends.
+    fn link(&mut self, from: u32, to: u32, link: Link) {
+        let change = match link {
+            Link::New => |way| (None, Some(way)),
+            Link::Gone => |way| (Some(way), None),
+        };
+        let (above, below) = (self.way(from, Side::Above), self.way(to, Side::Below));
+        self.count(to, Side::Above, change(above));
+        self.count(from, Side::Below, change(below));
     }
 
-    fn neighbours(&self, id: u32, side: Side) -> Box<dyn Iterator<Item = u32> + '_> {
-        let node = self.nodes.get(&id).into_iter();
-        match side {
-            Side::Above => Box::new(node.flat_map(Node::predecessors)),
-            Side::Below => Box::new(node.flat_map(|node| node.to.ids())),
+    /// A link's way on one side has another length: so may those beyond it. They are at most as far as a chain is long.
+    fn count(&mut self, id: u32, side: Side, (before, now): (Option<u8>, Option<u8>)) {
+        let was = self.way(id, side);
+        let node = self.node(id);
+        let lengths = match side {
+            Side::Above => &mut node.above,
+            Side::Below => &mut node.below,
+        };
+        if let Some(length) = before {
+            lengths[usize::from(length)] -= 1;
+        }
+        if let Some(length) = now {
+            lengths[usize::from(length)] += 1;
+        }
+        let is = self.way(id, side);
+        if is != was {
+            let beyond: Vec<u32> = match (self.nodes.get(&id), side) {
+                (Some(node), Side::Above) => node.to.ids().collect(),
+                (Some(node), Side::Below) => node.predecessors().collect(),
+                (None, _) => return,
+            };
+            beyond.into_iter().for_each(|next| self.count(next, side, (Some(was), Some(is))));
         }
     }
 
     fn way(&self, id: u32, side: Side) -> u8 {
-        let of = |node: &Node| match side {
-            Side::Above => node.above,
-            Side::Below => node.below,
-        };
-        self.nodes.get(&id).map_or(0, of)
+        self.nodes.get(&id).map_or(0, |node| node.way(side))
     }
 
     fn node(&mut self, id: u32) -> &mut Node {

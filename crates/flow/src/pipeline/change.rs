@@ -1,5 +1,6 @@
 //! Flow-mods and expiry (OpenFlow 1.3.5 §6.4, §6.5).
 
+use super::report::EntryId;
 use super::timers::Due;
 use super::{Leaving, Pipeline};
 use crate::flow_mod::{FlowCommand, FlowMod, FlowModError};
@@ -10,6 +11,36 @@ use crate::time::Nanos;
 use crate::validate::validate;
 use crate::{Instructions, program};
 
+/// What a modify or delete is still to look at: records that were there when it began.
+#[derive(Debug)]
+pub struct Chosen {
+    filter: FlowFilter,
+    /// Table, number of a mask, and a record of it.
+    heads: std::vec::IntoIter<(u8, u16, RecordId)>,
+    /// The entries of a strict change, one in a table.
+    exact: Vec<EntryId>,
+}
+
+impl Chosen {
+    /// Whether the change is made.
+    pub fn is_done(&self) -> bool {
+        self.heads.len() == 0 && self.exact.is_empty()
+    }
+}
+
+/// What a portion of a change did.
+#[derive(Debug, Default)]
+pub struct Portion {
+    /// Entries that went.
+    pub removed: Vec<Removed>,
+    /// Entries that are other than before, by their new names.
+    pub modified: Vec<EntryId>,
+    /// Records that were looked at.
+    pub looked_at: usize,
+    /// Why it ended early.
+    pub failed: Option<FlowModError>,
+}
+
 impl Pipeline {
     /// Applies one flow-mod. Returns the entries that went; [`Pipeline::departed`] says when to tell the controller of them.
     ///
@@ -17,21 +48,106 @@ impl Pipeline {
     /// The tables are as before; only a modify of many entries that runs out of room ([`FlowModError::TableFull`]) may
     /// have changed some of them.
     pub fn flow_mod(&mut self, change: &FlowMod, now: Nanos) -> Result<Vec<Removed>, FlowModError> {
-        let done = match change.command {
-            FlowCommand::Add => self.add(change, now).map(|()| Vec::new()),
-            FlowCommand::Modify | FlowCommand::ModifyStrict => {
-                self.modify(change).map(|()| Vec::new())
+        if change.command == FlowCommand::Add {
+            let done = self.add(change, now).map(|()| Vec::new());
+            self.arm_renewed();
+            return done;
+        }
+        let mut chosen = self.choose(change)?;
+        let Portion { removed, failed, .. } = self.go_on(change, &mut chosen, usize::MAX, now);
+        failed.map_or(Ok(removed), Err)
+    }
+
+    /// Begins a modify or delete, for [`Pipeline::go_on`]: where its entries may be. Costs no look at any of them.
+    ///
+    /// # Errors
+    /// The change cannot be.
+    pub fn choose(&self, change: &FlowMod) -> Result<Chosen, FlowModError> {
+        let deletes = matches!(change.command, FlowCommand::Delete | FlowCommand::DeleteStrict);
+        let numbers = match change.table {
+            _ if !deletes => {
+                let number = self.check(change)?;
+                number..=number
             }
-            FlowCommand::Delete | FlowCommand::DeleteStrict => self.delete(change, now),
+            Some(number) if !self.has_table(number) => return Err(FlowModError::BadTable),
+            Some(number) => number..=number,
+            None => 0..=self.limits.tables.saturating_sub(1),
         };
+        let filter = FlowFilter {
+            table: None,
+            key: change.key,
+            mask: change.mask,
+            cookie: change.cookie,
+            cookie_mask: change.cookie_mask,
+            out_port: change.out_port.filter(|_| deletes),
+            out_group: change.out_group.filter(|_| deletes),
+        };
+        let (mut heads, mut exact) = (Vec::new(), Vec::new());
+        let tables = numbers.filter_map(|number| self.tables.get(usize::from(number))?.as_ref());
+        for table in tables {
+            if matches!(change.command, FlowCommand::ModifyStrict | FlowCommand::DeleteStrict) {
+                let found = table.strict(&self.store, &change.key, &change.mask, change.priority);
+                let found = found.filter(|&id| table.passes(&self.store, id, &filter));
+                exact.extend(found.map(|id| self.name(id)));
+            } else {
+                let found = table.heads(&self.store, &filter).into_iter();
+                heads.extend(found.map(|(mask, id)| (table.number, mask, id)));
+            }
+        }
+        Ok(Chosen { filter, heads: heads.into_iter(), exact })
+    }
+
+    /// Looks at no more than so many records of a change, and changes the entries that it means; those that went since are no longer meant. What became of
+    /// the change until it is done is for who publishes in between.
+    pub fn go_on(
+        &mut self,
+        change: &FlowMod,
+        chosen: &mut Chosen,
+        most: usize,
+        now: Nanos,
+    ) -> Portion {
+        let mut portion = Portion::default();
+        for name in std::mem::take(&mut chosen.exact) {
+            portion.looked_at += 1;
+            if self.is_there(name) {
+                self.change_one(change, name.id, now, &mut portion);
+            }
+        }
+        let Chosen { filter, heads, .. } = chosen;
+        while portion.failed.is_none() && portion.looked_at < most {
+            let Some((number, mask, id)) = heads.next() else { break };
+            portion.looked_at += 1;
+            let table = self.tables[usize::from(number)].as_ref();
+            let entries = table.map(|table| table.under(&self.store, filter, (mask, id)));
+            for id in entries.unwrap_or_default() {
+                self.change_one(change, id, now, &mut portion);
+            }
+        }
         self.arm_renewed();
-        done
+        portion
+    }
+
+    fn change_one(&mut self, change: &FlowMod, id: RecordId, now: Nanos, portion: &mut Portion) {
+        match change.command {
+            FlowCommand::Delete | FlowCommand::DeleteStrict => {
+                portion.removed.push(self.remove(id, RemovedReason::Delete, now));
+            }
+            _ => match self.modify(change, id) {
+                Ok(current) => portion.modified.push(self.name(current)),
+                Err(error) => portion.failed = Some(error),
+            },
+        }
     }
 
     /// Removes entries whose time has come, and returns them.
     pub fn expire(&mut self, now: Nanos) -> Vec<Removed> {
+        self.expire_some(usize::MAX, now)
+    }
+
+    /// As [`Pipeline::expire`], at most so many at a time.
+    pub fn expire_some(&mut self, most: usize, now: Nanos) -> Vec<Removed> {
         let mut gone = Vec::new();
-        for due in self.timers.take_due(now) {
+        for due in self.timers.take_due(most, now) {
             if self.store.arena.cold(due.id).version != due.version {
                 continue;
             }
@@ -67,6 +183,10 @@ impl Pipeline {
             _ => program::actions(instructions)
                 .any(|action| matches!(action, crate::Action::Group(id) if ids.contains(id))),
         };
+        // As many looks as there are distinct instructions spare most deletions one at each entry.
+        if !self.store.programs.in_use().any(|(instructions, _)| uses(instructions)) {
+            return Vec::new();
+        }
         let filter = FlowFilter::default();
         let all = self.tables.iter().flatten().flat_map(|table| table.select(&self.store, &filter));
         let users: Vec<_> = all.filter(|&id| uses(&self.instructions(id))).collect();
@@ -127,40 +247,24 @@ impl Pipeline {
         }
     }
 
-    fn modify(&mut self, change: &FlowMod) -> Result<(), FlowModError> {
-        let number = self.check(change)?;
-        let ids = self.selected(change, number);
-        if ids.is_empty() {
-            return Ok(());
-        }
+    /// Modifies one entry; returns the record that it has now.
+    fn modify(&mut self, change: &FlowMod, id: RecordId) -> Result<RecordId, FlowModError> {
         self.tables_change();
-        let table = self.tables[usize::from(number)].as_mut().expect("its entries were selected");
+        let number = self.store.arena.cold(id).table;
+        let table = self.tables[usize::from(number)].as_mut().expect("an entry's table exists");
         let full = |_| FlowModError::TableFull { table: number, limit: "records or hash room" };
-        for id in ids {
-            let program =
-                self.store.programs.take(&change.instructions).ok_or(Full).map_err(full)?;
-            let mut current = table.set_program(&mut self.store, id, program).map_err(|error| {
-                self.store.programs.release(program);
-                full(error)
-            })?;
-            if change.flags.reset_counts {
-                current = table.reset_counts(&mut self.store, current).map_err(full)?;
-            }
-            if change.gives_cookie {
-                self.store.arena.record(current).set_cookie(change.cookie);
-            }
+        let program = self.store.programs.take(&change.instructions).ok_or(Full).map_err(full)?;
+        let mut current = table.set_program(&mut self.store, id, program).map_err(|error| {
+            self.store.programs.release(program);
+            full(error)
+        })?;
+        if change.flags.reset_counts {
+            current = table.reset_counts(&mut self.store, current).map_err(full)?;
         }
-        Ok(())
-    }
-
-    fn delete(&mut self, change: &FlowMod, now: Nanos) -> Result<Vec<Removed>, FlowModError> {
-        let numbers = match change.table {
-            Some(number) if !self.has_table(number) => return Err(FlowModError::BadTable),
-            Some(number) => number..=number,
-            None => 0..=self.limits.tables.saturating_sub(1),
-        };
-        let ids: Vec<RecordId> = numbers.flat_map(|number| self.selected(change, number)).collect();
-        Ok(ids.into_iter().map(|id| self.remove(id, RemovedReason::Delete, now)).collect())
+        if change.gives_cookie {
+            self.store.arena.record(current).set_cookie(change.cookie);
+        }
+        Ok(current)
     }
 
     /// The table of an add or modify whose instructions can be executed there.
@@ -174,30 +278,6 @@ impl Pipeline {
         }
         validate(change, |group| self.groups.contains(group), |meter| self.meters.contains(meter))?;
         Ok(table)
-    }
-
-    /// The entries of a table that a modify or delete is about.
-    fn selected(&self, change: &FlowMod, number: u8) -> Vec<RecordId> {
-        let Some(table) = self.tables.get(usize::from(number)).and_then(Option::as_ref) else {
-            return Vec::new();
-        };
-        let strict =
-            matches!(change.command, FlowCommand::ModifyStrict | FlowCommand::DeleteStrict);
-        let deletes = matches!(change.command, FlowCommand::Delete | FlowCommand::DeleteStrict);
-        let filter = FlowFilter {
-            table: None,
-            key: change.key,
-            mask: change.mask,
-            cookie: change.cookie,
-            cookie_mask: change.cookie_mask,
-            out_port: change.out_port.filter(|_| deletes),
-            out_group: change.out_group.filter(|_| deletes),
-        };
-        if strict {
-            let one = table.strict(&self.store, &change.key, &change.mask, change.priority);
-            return one.into_iter().filter(|&id| table.passes(&self.store, id, &filter)).collect();
-        }
-        table.select(&self.store, &filter).collect()
     }
 
     /// Removes an entry; returns it as it was last. Its counters may still grow, so the controller is told later

@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// The name of an entry, as long as it is unchanged. Names are ordered as the entries lie in memory.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct EntryId {
-    id: RecordId,
+    pub(super) id: RecordId,
     version: u16,
 }
 
@@ -30,9 +30,7 @@ impl Pipeline {
 
     /// The names of the entries that `filter` selects, for a dump in portions: 8 bytes each, in no particular order.
     pub fn entry_ids(&self, filter: &FlowFilter) -> Vec<EntryId> {
-        self.select(filter)
-            .map(|id| EntryId { id, version: self.store.arena.cold(id).version })
-            .collect()
+        self.select(filter).map(|id| self.name(id)).collect()
     }
 
     /// The names of the entries whose idle timeout, in seconds, is `wanted`. Costs a look at each entry with a timeout.
@@ -47,8 +45,15 @@ impl Pipeline {
 
     /// The entry of that name; `None` if it went or was changed since, for a changed entry has another name.
     pub fn entry(&self, name: EntryId, now: Nanos) -> Option<FlowStats> {
-        (self.store.arena.cold(name.id).version == name.version)
-            .then(|| self.stats_of(name.id, now))
+        self.is_there(name).then(|| self.stats_of(name.id, now))
+    }
+
+    pub(super) fn name(&self, id: RecordId) -> EntryId {
+        EntryId { id, version: self.store.arena.cold(id).version }
+    }
+
+    pub(super) fn is_there(&self, name: EntryId) -> bool {
+        self.store.arena.cold(name.id).version == name.version
     }
 
     /// The entry that a [`crate::Snapshot::resolve`] found; `None` if it went or was changed since.
@@ -70,9 +75,9 @@ impl Pipeline {
         })
     }
 
-    /// Number of entries whose instructions `wanted` selects; asked once per distinct instructions, not per entry.
-    pub fn entries_with(&self, wanted: impl Fn(&Instructions) -> bool) -> u32 {
-        self.store.programs.uses_of(wanted)
+    /// The instructions that entries have, and how many have them: as many as there are distinct ones.
+    pub fn instructions_in_use(&self) -> impl Iterator<Item = (&Instructions, u32)> {
+        self.store.programs.in_use()
     }
 
     /// Entries in all tables.

@@ -33,11 +33,19 @@ impl Timers {
         self.len += 1;
     }
 
-    /// Everything due by `now`.
-    pub fn take_due(&mut self, now: Nanos) -> Vec<Due> {
-        let later = self.calendar.split_off(&tick(now).saturating_add(1));
-        let due: Vec<Due> =
-            std::mem::replace(&mut self.calendar, later).into_values().flatten().collect();
+    /// At most so many of those that are due by `now`, the first ones first.
+    pub fn take_due(&mut self, most: usize, now: Nanos) -> Vec<Due> {
+        let mut due = Vec::new();
+        while let Some(mut first) = self.calendar.first_entry() {
+            if *first.key() > tick(now) || due.len() == most {
+                break;
+            }
+            let left = first.get().len().saturating_sub(most - due.len());
+            due.extend(first.get_mut().drain(left..));
+            if first.get().is_empty() {
+                first.remove();
+            }
+        }
         self.len -= due.len();
         due
     }
@@ -86,11 +94,23 @@ mod tests {
         let mut timers = Timers::default();
         timers.add(Nanos(1_000_000_000), due(1));
         timers.add(Nanos(2_000_000_000), due(2));
-        assert_eq!(timers.take_due(Nanos(900_000_000)), []);
+        let all = usize::MAX;
+        assert_eq!(timers.take_due(all, Nanos(900_000_000)), []);
         let next = timers.next().unwrap();
         assert!(next >= Nanos(1_000_000_000) && next < Nanos(1_100_000_000));
-        assert_eq!(timers.take_due(next), [due(1)]);
-        assert_eq!(timers.take_due(next), []);
+        assert_eq!(timers.take_due(all, next), [due(1)]);
+        assert_eq!(timers.take_due(all, next), []);
         assert_eq!(timers.len(), 1);
+    }
+
+    #[test]
+    fn a_portion_is_no_larger_than_asked_and_the_first_come_first() {
+        let mut timers = Timers::default();
+        (0..5).for_each(|slot| timers.add(Nanos(1_000_000_000), due(slot)));
+        timers.add(Nanos(2_000_000_000), due(9));
+        let now = Nanos(3_000_000_000);
+        assert_eq!(timers.take_due(3, now), [due(2), due(3), due(4)]);
+        assert_eq!(timers.take_due(3, now), [due(0), due(1), due(9)]);
+        assert_eq!((timers.next(), timers.len()), (None, 0));
     }
 }

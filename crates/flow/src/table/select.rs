@@ -40,6 +40,47 @@ impl Table {
             .filter(move |&id| passes(store, id, filter))
     }
 
+    /// The records at the masks that `filter` may select of, each with its mask's number, for [`Table::under`]: costs a look at none of them.
+    pub fn heads(&self, store: &Store, filter: &FlowFilter) -> Vec<(u16, RecordId)> {
+        let mut found = Vec::new();
+        for (number, tuple) in self.tuples() {
+            let mask = tuple.plan.mask();
+            if *mask == filter.mask {
+                let (packed, hash) = tuple.pack(store, &filter.key);
+                let head = tuple.find(store, &packed[..tuple.plan.words()], hash);
+                found.extend(head.map(|head| (number, head)));
+            } else if refines(mask, &filter.mask) {
+                found.extend(tuple.index.view().elements().map(|id| (number, id)));
+            }
+        }
+        found
+    }
+
+    /// What `filter` selects of the entries with the match of a record that [`Table::heads`] found, if that is still one.
+    pub fn under(
+        &self,
+        store: &Store,
+        filter: &FlowFilter,
+        (number, id): (u16, RecordId),
+    ) -> Vec<RecordId> {
+        let Some(tuple) = self.tuples.get(usize::from(number)).and_then(Option::as_ref) else {
+            return Vec::new();
+        };
+        let is_of_it = store.arena.record(id).rule().mask == number
+            && store.arena.cold(id).table == self.number
+            && refines(tuple.plan.mask(), &filter.mask)
+            && key_of(store, tuple, id).masked(&filter.mask) == filter.key.masked(&filter.mask);
+        // The slot may have been given up, and to another record, since.
+        let is_there = || {
+            let (packed, hash) = tuple.key_of(store, id);
+            tuple.find(store, &packed[..tuple.plan.words()], hash) == Some(id)
+        };
+        if !is_of_it || !is_there() {
+            return Vec::new();
+        }
+        self.chain(id).filter(|&id| passes(store, id, filter)).collect()
+    }
+
     /// Whether an entry of the same priority could match a packet that this match matches.
     pub fn overlaps(&self, store: &Store, key: &Key, mask: &Key, priority: u16) -> bool {
         self.tuples().any(|(_, tuple)| {

@@ -2,7 +2,7 @@
 //!
 //! A session is a task that reads, carries out and answers, and a second one that writes, so that an answer that the peer does not
 //! read never keeps the first from noticing that the peer is gone. Work comes in *turns* of at most [`TURN`] messages:
-//! consecutive flow-mods of a turn are applied under one lock, and after a turn other sessions get the thread.
+//! consecutive flow-mods of a turn are applied together, and after a turn, or a millisecond of one, other sessions get the thread.
 
 use crate::agent::assembly::Assembly;
 use crate::agent::end::End;
@@ -26,6 +26,9 @@ use tokio::time::Instant;
 
 /// Messages of one turn. Chosen: the lock is held for some 100 µs.
 const TURN: usize = 256;
+
+/// Longest turn, but for its last message. Chosen: what others may have to wait for each session on their thread.
+const TURN_TIME: std::time::Duration = std::time::Duration::from_millis(1);
 
 /// Something that is kept while a session is a member of its switch.
 pub type WhileJoined = Box<dyn Send>;
@@ -180,12 +183,14 @@ impl<R: AsyncRead + Unpin> Session<R> {
 
     /// Carries out at most [`TURN`] messages of those that are here already; returns how many.
     async fn turn(&mut self) -> Result<usize, End> {
+        let began = Instant::now();
         for worked in 0..TURN {
-            let Some(frame) = self.next_frame()? else {
-                self.apply_flow_mods();
+            let Some(frame) = self.next_frame().await? else {
+                self.apply_flow_mods().await;
                 return Ok(worked);
             };
-            match self.carry_out(frame) {
+            match self.carry_out(frame).await {
+                None if began.elapsed() > TURN_TIME => break,
                 None => {}
                 Some(Later::Parts(xid, parts)) => self.send_parts(xid, parts).await?,
                 Some(Later::Steering(xid, frame, question)) => {
@@ -193,24 +198,25 @@ impl<R: AsyncRead + Unpin> Session<R> {
                 }
             }
         }
-        self.apply_flow_mods();
+        self.apply_flow_mods().await;
         Ok(TURN)
     }
 
-    fn next_frame(&mut self) -> Result<Option<Range<usize>>, End> {
-        self.input.next_frame().map_err(|bad| {
-            self.apply_flow_mods();
-            let header = bad.version.to_be_bytes().into_iter().chain(bad.kind.to_be_bytes());
-            let data =
-                header.chain(bad.length.to_be_bytes()).chain(bad.xid.to_be_bytes()).collect();
-            let kind = ErrorKind::Known(ErrorCode::BadRequestBadLen);
-            self.peer.reply(bad.xid, &Message::Error(ErrorMsg { kind, data }));
-            End::Framing(bad)
-        })
+    async fn next_frame(&mut self) -> Result<Option<Range<usize>>, End> {
+        let bad = match self.input.next_frame() {
+            Ok(frame) => return Ok(frame),
+            Err(bad) => bad,
+        };
+        self.apply_flow_mods().await;
+        let header = bad.version.to_be_bytes().into_iter().chain(bad.kind.to_be_bytes());
+        let data = header.chain(bad.length.to_be_bytes()).chain(bad.xid.to_be_bytes()).collect();
+        let kind = ErrorKind::Known(ErrorCode::BadRequestBadLen);
+        self.peer.reply(bad.xid, &Message::Error(ErrorMsg { kind, data }));
+        Err(End::Framing(bad))
     }
 
     /// Carries out one message; what takes its time is returned.
-    fn carry_out(&mut self, frame: Range<usize>) -> Option<Later> {
+    async fn carry_out(&mut self, frame: Range<usize>) -> Option<Later> {
         let bytes = self.input.frame(&frame);
         let xid = Header::peek(bytes).map_or(0, |header| header.xid);
         let request = match self.decode(bytes) {
@@ -220,7 +226,7 @@ impl<R: AsyncRead + Unpin> Session<R> {
             }
             request => request,
         };
-        self.apply_flow_mods();
+        self.apply_flow_mods().await;
         let whole = request.and_then(|request| self.assemble(xid, request, frame.len()));
         let outcome = whole.and_then(|request| match request {
             Some(request) => carry_out(&self.switch, &self.peer, request),
@@ -298,15 +304,16 @@ impl<R: AsyncRead + Unpin> Session<R> {
         Ok(())
     }
 
-    fn apply_flow_mods(&mut self) {
+    async fn apply_flow_mods(&mut self) {
         if self.flow_mods.is_empty() {
             return;
         }
         let pending = std::mem::take(&mut self.flow_mods);
-        self.switch.flow_mods(pending.iter().map(|pending| &pending.change), |index, fault| {
+        let changes = pending.iter().map(|pending| &pending.change);
+        for (index, fault) in self.switch.flow_mods(changes).await {
             let Pending { xid, frame, .. } = &pending[index];
             self.refuse(*xid, frame, fault);
-        });
+        }
         self.flow_mods = pending;
         self.flow_mods.clear();
     }

@@ -212,8 +212,11 @@ impl Node {
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
         loop {
             let second = (ticks.tick().await - began).as_secs();
+            let mut due = Vec::new();
             for member in self.directory.all() {
-                member.switch.tick();
+                if member.switch.tick() {
+                    due.push(member.clone());
+                }
                 if before != second {
                     member.switch.keep_uses_due(before..second);
                 }
@@ -221,6 +224,10 @@ impl Node {
                 if member.state().fault.is_some() {
                     self.retry_agent(&member).await;
                 }
+            }
+            while !due.is_empty() {
+                due.retain(|member| member.switch.expire());
+                tokio::task::yield_now().await;
             }
             self.tell_changes(&mut watch);
             before = second;

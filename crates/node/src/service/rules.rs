@@ -265,16 +265,14 @@ impl Parsed {
             let refused =
                 |fault| refused(switch, "change a group", said(&change.groups, index), &fault);
             member.switch.group_mod(part).map_err(|fault| (refused(fault), None))?;
+            tokio::task::yield_now().await;
         }
         for (portion, part) in self.flows.chunks(PORTION).enumerate() {
-            let (mut first, mut count) = (None, 0);
-            member.switch.flow_mods(part.iter(), |index, fault| {
-                count += 1;
+            let failed = member.switch.flow_mods(part.iter()).await;
+            if let Some((index, fault)) = failed.first() {
                 let text = said(&change.flows, portion * PORTION + index);
-                first.get_or_insert_with(|| refused(switch, "change a flow", text, &fault));
-            });
-            if let Some(refusal) = first {
-                return Err((refusal, Some(portion * PORTION + part.len() - count)));
+                let refusal = refused(switch, "change a flow", text, fault);
+                return Err((refusal, Some(portion * PORTION + part.len() - failed.len())));
             }
             member.switch.journal().room().await;
         }

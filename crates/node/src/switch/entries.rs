@@ -4,50 +4,21 @@ use crate::journal::{Change, FlowEntry, FlowId};
 use crate::switch::budget::Claim;
 use crate::switch::buffers::Kept;
 use crate::switch::listener::Event;
+use crate::switch::portions::{Change as UnderWay, PORTION};
 use crate::switch::translate::{self, flag_bits};
 use crate::switch::{Control, Emission, Switch};
-use flow::{Action, FlowCommand, FlowFilter, FlowStats, Nanos, Output, Removed};
+use flow::{Action, EntryId, FlowCommand, FlowFilter, FlowStats, Nanos, Output, Removed};
 use openflow::{ErrorCode, Fault, FlowMod, FlowModCommand};
 
 impl Switch {
-    /// Applies one flow-mod.
-    ///
-    /// # Errors
-    /// The OpenFlow error to answer with; the tables are as before then.
-    pub fn flow_mod(&self, change: &FlowMod) -> Result<(), Fault> {
-        let mut result = Ok(());
-        self.flow_mods(std::iter::once(change), |_, fault| result = Err(fault));
-        result
-    }
-
-    /// Applies flow-mods in order under one lock; `refused` hears which one failed and why, the others count.
-    ///
-    /// A caller with more than a few hundred hands them over in portions, so that others get at the switch in between.
-    pub fn flow_mods<'a>(
-        &self,
-        changes: impl Iterator<Item = &'a FlowMod>,
-        mut refused: impl FnMut(usize, Fault),
-    ) {
-        let now = self.now();
-        let mut control = self.control();
-        let mut released = Vec::new();
-        for (index, change) in changes.enumerate() {
-            match self.apply_message(&mut control, change, now) {
-                Ok(kept) => released.extend(kept),
-                Err(fault) => refused(index, fault),
-            }
-        }
-        self.release(&mut control, released);
-    }
-
-    /// Applies one message; the frame under its buffer id is to follow it. Ids that are no good refuse the message, and a refused
+    /// Makes or begins what one message wants; the frame under its buffer id is to follow it. Ids that are no good refuse the message, and a refused
     /// message leaves the frame where it is.
-    fn apply_message(
+    pub(super) fn begin_message(
         &self,
         control: &mut Control,
         change: &FlowMod,
         now: Nanos,
-    ) -> Result<Option<Kept>, Fault> {
+    ) -> Result<(Option<UnderWay>, Option<Kept>), Fault> {
         change.check()?;
         // §7.3.4.1: not meaningful for a delete.
         let is_delete =
@@ -58,13 +29,13 @@ impl Switch {
         if change.version.modify_adds_what_it_misses() && !is_there(control, &wanted, now) {
             wanted.command = FlowCommand::Add;
         }
-        self.apply(control, wanted, now)?;
+        let under_way = self.begin(control, wanted, now)?;
         // Another controller may just have used it: then it is on its way already.
-        Ok(buffer.and_then(|id| self.take_buffer(id).ok()))
+        Ok((under_way, buffer.and_then(|id| self.take_buffer(id).ok())))
     }
 
     /// Sends kept frames through the tables as they are now (§7.3.4.1: as a packet-out to `OFPP_TABLE` after the change).
-    fn release(&self, control: &mut Control, frames: Vec<Kept>) {
+    pub(super) fn release(&self, control: &mut Control, frames: Vec<Kept>) {
         if frames.is_empty() {
             return;
         }
@@ -76,8 +47,8 @@ impl Switch {
         }
     }
 
-    /// Removes what has timed out, entries and kept frames. Cheap while nothing has; call it a few times a second.
-    pub fn tick(&self) {
+    /// Removes kept frames that have timed out; whether entries have, too ([`Switch::expire`]). Cheap while nothing has; call it a few times a second.
+    pub fn tick(&self) -> bool {
         self.expire_buffers();
         let is_due = {
             let (now, mut control) = (self.now(), self.control());
@@ -85,34 +56,31 @@ impl Switch {
             control.account.settle(entries);
             control.pipeline.next_expiry().is_some_and(|due| due <= now)
         };
-        if !is_due {
-            return;
+        if is_due {
+            // An entry whose frames go past the workers is in use.
+            self.plane.refresh();
         }
-        // An entry whose frames go past the workers is in use.
-        self.plane.refresh();
-        let (now, mut control) = (self.now(), self.control());
-        let removed = control.pipeline.expire(now);
-        self.after_removal(&mut control, &removed);
+        is_due
     }
 
-    pub(crate) fn apply(
+    /// Removes a portion of the entries that have timed out; whether there are more.
+    pub fn expire(&self) -> bool {
+        let (now, mut control) = (self.now(), self.control());
+        let removed = control.pipeline.expire_some(PORTION, now);
+        self.after_removal(&mut control, &removed);
+        control.pipeline.next_expiry().is_some_and(|due| due <= now)
+    }
+
+    pub(super) fn add(
         &self,
         control: &mut Control,
         change: flow::FlowMod,
         now: Nanos,
     ) -> Result<(), Fault> {
         make_room(control, &change, now)?;
-        let removed = control.pipeline.flow_mod(&change, now).map_err(translate::flow_mod_fault)?;
+        control.pipeline.flow_mod(&change, now).map_err(translate::flow_mod_fault)?;
         self.touch(control);
-        match change.command {
-            FlowCommand::Add => self.record_add(control, change),
-            FlowCommand::Modify | FlowCommand::ModifyStrict => {
-                self.record_modified(control, &change, now)
-            }
-            FlowCommand::Delete | FlowCommand::DeleteStrict => {
-                self.after_removal(control, &removed)
-            }
-        }
+        self.record_add(control, change);
         Ok(())
     }
 
@@ -138,9 +106,9 @@ impl Switch {
         });
     }
 
-    /// The tables do not list what a modify touched: everything that it covers is recorded as it is now.
-    fn record_modified(&self, control: &Control, change: &flow::FlowMod, now: Nanos) {
-        for entry in covered(control, change, &modified(change), now) {
+    /// Records entries as they are now.
+    pub(super) fn record_modified(&self, control: &Control, entries: &[EntryId], now: Nanos) {
+        for entry in entries.iter().filter_map(|&name| control.pipeline.entry(name, now)) {
             self.record(control, || set(&entry));
         }
     }

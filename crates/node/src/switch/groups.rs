@@ -9,6 +9,7 @@ use openflow::{
     GroupModCommand, GroupStats, MeterConfig, MeterFeatures, MeterFlags, MeterId, MeterMod,
     MeterModCommand, MeterStats,
 };
+use std::collections::{BTreeMap, BTreeSet};
 
 impl Switch {
     /// Applies one group-mod; with a deleted group go the flow entries that use it.
@@ -68,7 +69,8 @@ impl Switch {
         let now = self.now();
         let control = self.control();
         let stats = control.pipeline.groups().stats(one, now);
-        let flows = |id| control.pipeline.entries_with(|actions| uses_group(actions, id));
+        let uses = uses(&control.pipeline, groups_of);
+        let flows = |id| uses.get(&id).copied().unwrap_or(0);
         stats.iter().map(|group| translate::group_stats(group, flows(group.id))).collect()
     }
 
@@ -153,8 +155,8 @@ impl Switch {
         if one.is_some() && stats.is_empty() {
             return Err(unknown_meter());
         }
-        let flows =
-            |id| control.pipeline.entries_with(|instructions| instructions.meter == Some(id));
+        let uses = uses(&control.pipeline, |instructions| instructions.meter.into_iter().collect());
+        let flows = |id| uses.get(&id).copied().unwrap_or(0);
         Ok(stats.iter().map(|meter| translate::meter_stats(meter, flows(meter.id))).collect())
     }
 
@@ -171,9 +173,26 @@ impl Switch {
     }
 }
 
-fn uses_group(instructions: &Instructions, id: u32) -> bool {
-    let wanted = Action::Group(id);
-    instructions.apply.iter().chain(&instructions.write).any(|action| *action == wanted)
+/// How many entries use each of what their instructions name: one look at each of these, however many are asked for.
+fn uses(
+    pipeline: &flow::Pipeline,
+    named: impl Fn(&Instructions) -> BTreeSet<u32>,
+) -> BTreeMap<u32, u32> {
+    let mut found = BTreeMap::new();
+    for (instructions, uses) in pipeline.instructions_in_use() {
+        for id in named(instructions) {
+            *found.entry(id).or_default() += uses;
+        }
+    }
+    found
+}
+
+fn groups_of(instructions: &Instructions) -> BTreeSet<u32> {
+    let group = |action: &Action| match action {
+        Action::Group(id) => Some(*id),
+        _ => None,
+    };
+    instructions.apply.iter().chain(&instructions.write).filter_map(group).collect()
 }
 
 fn unknown_meter() -> Fault {

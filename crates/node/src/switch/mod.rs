@@ -29,6 +29,7 @@ mod near;
 mod packet_in;
 mod plane;
 mod port;
+mod portions;
 mod ports;
 mod queues;
 mod restore;
@@ -107,6 +108,10 @@ pub struct Switch {
     journal: Arc<dyn Journal>,
     listeners: Listeners,
     control: Mutex<Control>,
+    /// Whose changes of entries are under way; taken before `control`.
+    turn: tokio::sync::Mutex<()>,
+    /// Changes that are half made.
+    half_made: AtomicU32,
     buffers: Mutex<PacketBuffers>,
     /// Rung when the first change after a publication is made.
     unpublished: Notify,
@@ -170,6 +175,8 @@ impl Switch {
             journal,
             listeners: Listeners::default(),
             control: Mutex::new(control),
+            turn: tokio::sync::Mutex::default(),
+            half_made: AtomicU32::new(0),
             buffers: Mutex::default(),
             unpublished: Notify::new(),
         })
@@ -272,9 +279,24 @@ impl Switch {
         loop {
             self.unpublished.notified().await;
             tokio::time::sleep(PUBLISH_WITHIN).await;
-            self.publish();
+            if !self.publish_whole() {
+                continue; // rung again when it is
+            }
             self.see_off();
+            while self.control().pipeline.reclaim() {
+                tokio::task::yield_now().await;
+            }
         }
+    }
+
+    /// Publishes unless a change is half made; whether it did.
+    fn publish_whole(&self) -> bool {
+        let mut control = self.control();
+        let is_whole = self.half_made.load(Relaxed) == 0;
+        if is_whole {
+            self.publish_locked(&mut control);
+        }
+        is_whole
     }
 
     /// The stations that it has learned, by VLAN and address.

@@ -434,3 +434,23 @@ fn masks_beyond_the_bound_are_taken_in_until_the_blocks_are_full_and_then_refuse
     key.set(Field::InPort, 1);
     assert_eq!(send(&snapshot, &mut cache(), &[key], Nanos(0)), [Some(2)]);
 }
+
+#[test]
+fn a_change_in_portions_passes_over_what_went_or_changed_meanwhile() {
+    let mut pipeline = pipeline(32);
+    (0..6).for_each(|address| drop(apply(&mut pipeline, &add(address, 32, 5, 2))));
+    drop(pipeline.snapshot());
+    let change =
+        FlowMod { command: FlowCommand::Modify, instructions: to_port(3), ..FlowMod::default() };
+    let mut chosen = pipeline.choose(&change).unwrap();
+    apply(&mut pipeline, &FlowMod { command: FlowCommand::DeleteStrict, ..add(0, 32, 5, 2) });
+    apply(&mut pipeline, &FlowMod { command: FlowCommand::ModifyStrict, ..add(1, 32, 5, 4) });
+    let mut modified = 0;
+    while !chosen.is_done() {
+        let portion = pipeline.go_on(&change, &mut chosen, 2, Nanos(0));
+        assert!(portion.failed.is_none() && portion.removed.is_empty());
+        let now_there = portion.modified.iter().filter_map(|&name| pipeline.entry(name, Nanos(0)));
+        modified += now_there.filter(|flow| port_of(&flow.instructions) == 3).count();
+    }
+    assert_eq!((modified, all(&pipeline).len()), (4, 5));
+}

@@ -343,7 +343,7 @@ async fn refusals_have_codes_of_1_0() {
 async fn a_dump_for_1_0_comes_in_parts() {
     let (switch, _) = switch();
     let entries: Vec<FlowMod> = (0..3000).map(entry).collect();
-    switch.flow_mods(entries.iter(), |_, fault| panic!("{fault}"));
+    entries.iter().for_each(|entry| switch.flow_mod(entry).unwrap());
     let mut client = Client10::join(&switch, PeerKind::Visitor).await;
     let request = MultipartRequest::Flow(FlowStatsRequest::default());
     client.send(&Message::MultipartRequest(Part::last(request))).await;

@@ -37,7 +37,9 @@ impl Run {
         for second in began..began + seconds {
             self.clock.fetch_add(SECOND, Relaxed);
             self.plane.now.fetch_add(SECOND, Relaxed);
-            self.switch.tick();
+            if self.switch.tick() {
+                while self.switch.expire() {}
+            }
             self.switch.keep_uses_due(second..second + 1);
         }
     }
