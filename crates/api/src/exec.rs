@@ -7,6 +7,8 @@ use utoipa::ToSchema;
 
 /// The protocol that the connection is upgraded to.
 pub const PROTOCOL: &str = "suiro-exec";
+/// The protocol of a connection by which a node lets its controller ask: HTTP again, the other way round.
+pub const STREAM: &str = "suiro-stream";
 /// To the program: its standard input.
 pub const INPUT: u8 = 0;
 /// From the program: its standard output.
@@ -15,6 +17,8 @@ pub const OUTPUT: u8 = 1;
 pub const ERRORS: u8 = 2;
 /// The last piece: one byte, the status that it ended with; of one that a signal ended 128 and the signal.
 pub const END: u8 = 3;
+/// To the program: its terminal has another size now, as [`Window`] writes it.
+pub const RESIZED: u8 = 4;
 /// Bytes of a head.
 pub const HEAD: usize = 5;
 /// Most bytes of a piece.
@@ -26,6 +30,33 @@ pub const PIECE_MAX: usize = 64 << 10;
 pub struct ExecRequest {
     /// Program and arguments.
     pub command: Vec<String>,
+    /// The program's input and output are a terminal of this size; none: pipes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub terminal: Option<Window>,
+}
+
+/// The size of a terminal, in characters.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Window {
+    /// Lines.
+    pub rows: u16,
+    /// Characters of a line.
+    pub columns: u16,
+}
+
+impl Window {
+    /// As a piece of [`RESIZED`] has it: both in network order.
+    pub fn piece(self) -> [u8; 4] {
+        let ([a, b], [c, d]) = (self.rows.to_be_bytes(), self.columns.to_be_bytes());
+        [a, b, c, d]
+    }
+
+    /// What such a piece says.
+    pub fn read(piece: &[u8]) -> Option<Self> {
+        let [a, b, c, d] = *piece else { return None };
+        Some(Self { rows: u16::from_be_bytes([a, b]), columns: u16::from_be_bytes([c, d]) })
+    }
 }
 
 /// The head of a piece.
@@ -51,5 +82,12 @@ mod tests {
         }
         assert_eq!(read_head(head(INPUT, PIECE_MAX + 1)), None);
         assert_eq!(read_head([0xff; HEAD]), None);
+    }
+
+    #[test]
+    fn a_size_is_read_as_it_is_written() {
+        let window = Window { rows: 50, columns: 300 };
+        assert_eq!(Window::read(&window.piece()), Some(window));
+        assert_eq!(Window::read(&[0; 3]), None);
     }
 }

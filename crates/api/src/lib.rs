@@ -58,7 +58,7 @@ pub use capture::{
 };
 pub use circuit::{CircuitSpec, CircuitState, CircuitView, PROVE, StrayView, WayView};
 #[cfg(feature = "client")]
-pub use client::{As, Client, ClientError, ControllerAt, Stop, quoted};
+pub use client::{As, Client, ClientError, ControllerAt, Outputs, Stop, quoted};
 pub use difference::{KeyChange, in_words};
 pub use drops::DropView;
 pub use endpoint::{Controller, Host, Listen, OPENFLOW_PORT, Place, Target, Transport};

@@ -141,6 +141,13 @@ text_type! {
         plain.then(|| u16::from_str_radix(digits, 8).ok()).flatten()
     }
 }
+impl PartName {
+    /// Whether it is that of a slice's part: a uid, 32 hexadecimal digits.
+    pub fn is_a_slices(&self) -> bool {
+        self.len() == 32 && self.bytes().all(|byte| byte.is_ascii_hexdigit())
+    }
+}
+
 shown_as_inner!(SwitchName PortName PartName IfName SteerPoint Netns SocketPath KeyPath UserName GroupName);
 
 text_type! {

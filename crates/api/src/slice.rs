@@ -5,7 +5,7 @@
 
 use crate::{Action, AuditReport, CircuitState, CircuitView, Fault, PartName, StrayView};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::PathBuf;
 use utoipa::ToSchema;
@@ -260,4 +260,7 @@ pub struct Wanted {
     /// Asks the node to compare what it really has with what its parts declare; the next report tells, by this number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub audit: Option<u64>,
+    /// Connections by which the controller wants to ask the node about guests: the node opens each once.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub streams: BTreeSet<u64>,
 }

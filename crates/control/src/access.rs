@@ -33,7 +33,12 @@ pub fn needed(method: &Method, route: &str, value: impl Fn(&str) -> String) -> A
             "GET" => Access::See(value("tenant")),
             _ => Access::Change(value("tenant")),
         },
-        ("POST", "/v1/nodes/{node}/report" | "/v1/nodes/{node}/certificate")
+        (
+            "POST",
+            "/v1/nodes/{node}/report"
+            | "/v1/nodes/{node}/certificate"
+            | "/v1/nodes/{node}/streams/{id}",
+        )
         | ("GET", "/v1/nodes/{node}/parts/{part}") => Access::Node(value("node")),
         _ => Access::Operator,
     }

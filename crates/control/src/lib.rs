@@ -12,6 +12,7 @@
 //! * [`controller`]: the one owner of what is wanted, and of what nodes have said, which is its [`state`]. [`record`]: what of a slice is kept; [`kept`]: under
 //!   which key. [`declared`]: files as users send them. [`show`]: what is told of it.
 //! * [`doors`]: how callers come in; [`caller`], [`people`]: who they are; [`access`]: what each may; [`authority`]: what signs certificates.
+//! * [`streams`]: how a node is asked although nobody can call it.
 //! * [`store`]: the trait of stores, and the embedded one.
 //!
 //! ## Invariants
@@ -44,3 +45,4 @@ mod shelf;
 mod show;
 pub mod state;
 pub mod store;
+mod streams;

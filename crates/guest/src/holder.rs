@@ -11,7 +11,10 @@ use crate::root;
 use crate::sys::{Namespaces, leave};
 use caps::{CapSet, Capability, CapsHashSet};
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
-use rustix::process::{Gid, Pid, PidfdFlags, Uid, WaitOptions, pidfd_open};
+use rustix::process::{
+    Gid, Pid, PidfdFlags, Signal, Uid, WaitOptions, ioctl_tiocsctty, pidfd_open,
+    set_parent_process_death_signal, setsid,
+};
 use rustix::thread::{LinkNameSpaceType, ThreadNameSpaceType, move_into_link_name_space};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
@@ -41,6 +44,8 @@ struct Task {
     command: Vec<String>,
     name: String,
     is_first: bool,
+    terminal: bool,
+    beside: bool,
 }
 
 /// Runs as a holder if these arguments (without the program's name) say so: the status to end with.
@@ -78,7 +83,8 @@ fn first(file: &PathBuf) -> io::Result<u8> {
         }
     }
     let is_first = order.inside.is_none();
-    let task = Task { command: order.command, name: order.name, is_first };
+    let Order { command, name, terminal, beside, .. } = order;
+    let task = Task { command, name, is_first, terminal, beside };
     let mut command = Command::new("/proc/self/exe");
     command.args([WORD, SECOND]).env_clear().env(TASK, serde_json::to_string(&task)?);
     let status = command.status().map_err(|error| said(error, "starting its first process"))?;
@@ -107,7 +113,15 @@ fn second() -> io::Result<u8> {
         // A kernel without host names of namespaces has guests of the host's name.
         let _ = fs::write("/proc/sys/kernel/hostname", &task.name);
     }
+    if task.terminal {
+        setsid().map_err(|error| said(error.into(), "beginning a session"))?;
+        ioctl_tiocsctty(io::stdin()).map_err(|error| said(error.into(), "taking its terminal"))?;
+    }
     become_nobody().map_err(|error| said(error, "giving privileges up"))?;
+    if task.beside {
+        // Behind the change of user, which takes this back (prctl(2)).
+        set_parent_process_death_signal(Some(Signal::KILL))?;
+    }
     let [program, arguments @ ..] = &task.command[..] else {
         return Err(io::Error::other("its command is empty"));
     };

@@ -27,11 +27,13 @@ mod process;
 mod root;
 #[expect(unsafe_code, reason = "leaving a namespace is a call that rustix cannot prove safe")]
 mod sys;
+mod terminal;
 
 pub use compare::{Differs, groups_there};
 pub use groups::Groups;
 pub use life::{Life, Next};
-pub use process::{Places, Process};
+pub use process::{Places, Process, Program};
+pub use terminal::resize;
 
 use std::io;
 use std::path::PathBuf;

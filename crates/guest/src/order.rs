@@ -24,4 +24,10 @@ pub struct Order {
     pub hidden: Vec<PathBuf>,
     /// The first process of the guest to run in; none: a guest of its own.
     pub inside: Option<u32>,
+    /// Its input and output are a terminal, which it controls.
+    #[serde(default)]
+    pub terminal: bool,
+    /// It is not the guest's own command: it goes with its holder.
+    #[serde(default)]
+    pub beside: bool,
 }

@@ -3,7 +3,8 @@
 use crate::groups::Groups;
 use crate::holder::WORD;
 use crate::order::Order;
-use crate::{End, Guest, GuestError, START, Seen, netns};
+use crate::{End, Guest, GuestError, START, Seen, netns, terminal};
+use api::exec::ExecRequest;
 use api::{GuestInterface, GuestSpec, GuestUse, prefix};
 use netlink::{Change, InterfaceAddress, Netlink};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
@@ -50,6 +51,14 @@ struct Record {
     part: String,
     spec: GuestSpec,
     held: Option<Held>,
+}
+
+/// A program that runs in a guest, beside its command.
+pub struct Program {
+    /// Its holder.
+    pub child: Child,
+    /// Our end of its terminal, if it has one; otherwise its pipes are the holder's.
+    pub terminal: Option<OwnedFd>,
 }
 
 /// Such a guest.
@@ -139,18 +148,35 @@ impl Process {
         children.split_whitespace().next()?.parse().ok()
     }
 
-    /// Starts a program in it, beside its command.
+    /// Starts a program in it, beside its command. In a guest that has no command the program has namespaces of its own but for the network.
     ///
     /// # Errors
-    /// It does not run, or the host refuses.
-    pub fn exec(&self, command: Vec<String>) -> Result<Child, GuestError> {
-        let first = self.first_process().ok_or(io::Error::from(io::ErrorKind::NotConnected));
-        let first = first.map_err(GuestError::of("entering it", netns::path(&self.spec.netns)))?;
-        let order = Order { command, inside: Some(first), ..self.order() };
-        let [input, output, errors] = [Stdio::piped(), Stdio::piped(), Stdio::piped()];
-        self.hand_over(&order, "exec", |holder| {
+    /// Its command does not run, or the host refuses.
+    pub fn exec(&self, request: ExecRequest) -> Result<Program, GuestError> {
+        let ExecRequest { command, terminal } = request;
+        let inside = match self.spec.command.is_empty() {
+            true => {
+                self.groups.make()?;
+                self.groups.limit(&self.spec)?;
+                None
+            }
+            false => Some(self.first_process().ok_or_else(|| {
+                let gone = io::Error::from(io::ErrorKind::NotConnected);
+                GuestError::of("entering it", netns::path(&self.spec.netns))(gone)
+            })?),
+        };
+        let has_terminal = terminal.is_some();
+        let order = Order { command, inside, terminal: has_terminal, beside: true, ..self.order() };
+        let opened = terminal.map(terminal::open).transpose();
+        let opened = opened.map_err(GuestError::of("opening a terminal", "/dev/ptmx"))?;
+        let (own, [input, output, errors]) = match opened {
+            Some((own, its)) => (Some(own), its.map(Stdio::from)),
+            None => (None, [Stdio::piped(), Stdio::piped(), Stdio::piped()]),
+        };
+        let child = self.hand_over(&order, "exec", |holder| {
             holder.stdin(input).stdout(output).stderr(errors).spawn()
-        })
+        })?;
+        Ok(Program { child, terminal: own })
     }
 
     fn order(&self) -> Order {
@@ -164,6 +190,8 @@ impl Process {
             files: spec.files.clone(),
             hidden: self.places.hidden.clone(),
             inside: None,
+            terminal: false,
+            beside: false,
         }
     }
 

@@ -13,16 +13,16 @@
 
 use crate::feed::Feed;
 use crate::host::privilege;
+use api::exec::ExecRequest;
 use api::{
     Deviation, Fault, GuestCondition, GuestInterface, GuestSpec, GuestView, Happening, News, Noun,
     Restart, chain,
 };
-use guest::{Guest, GuestError, Life, Next, Places, Process, Seen};
+use guest::{Guest, GuestError, Life, Next, Places, Process, Program, Seen};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::process::Child;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -41,7 +41,7 @@ type Answer<T> = oneshot::Sender<Result<T, Fault>>;
 enum Request {
     Serve(Feed),
     Want(String, Vec<GuestSpec>, Answer<()>),
-    Exec(Key, Vec<String>, Answer<Child>),
+    Exec(Key, ExecRequest, Answer<Program>),
     ReleaseOthers(oneshot::Sender<()>),
     Compare(oneshot::Sender<Vec<Fault>>),
 }
@@ -99,9 +99,14 @@ impl Guests {
     ///
     /// # Errors
     /// It does not run, or the host refuses.
-    pub async fn exec(&self, part: &str, name: &str, command: Vec<String>) -> Result<Child, Fault> {
+    pub async fn exec(
+        &self,
+        part: &str,
+        name: &str,
+        request: ExecRequest,
+    ) -> Result<Program, Fault> {
         let key = (part.to_owned(), name.to_owned());
-        self.ask(|answer| Request::Exec(key, command, answer)).await
+        self.ask(|answer| Request::Exec(key, request, answer)).await
     }
 
     /// Removes what earlier nodes left and nobody wants: all that is wanted has been said.
@@ -200,8 +205,8 @@ impl Keeper {
                 // A caller that no longer listens has gone; its request stands.
                 let _ = answer.send(done);
             }
-            Request::Exec(key, command, answer) => {
-                let _ = answer.send(self.exec(&key, command));
+            Request::Exec(key, request, answer) => {
+                let _ = answer.send(self.exec(&key, request));
             }
             Request::Compare(answer) => {
                 let _ = answer.send(self.compare());
@@ -326,8 +331,8 @@ impl Keeper {
         found
     }
 
-    fn exec(&mut self, key: &Key, command: Vec<String>) -> Result<Child, Fault> {
-        let found = self.guests.get(key).map(|entry| entry.guest.exec(command));
+    fn exec(&mut self, key: &Key, request: ExecRequest) -> Result<Program, Fault> {
+        let found = self.guests.get(key).map(|entry| entry.guest.exec(request));
         let gone =
             || Fault::new(label(key), "run a program in it", "it is gone", "list guests again");
         found.ok_or_else(gone)?.map_err(|error| {

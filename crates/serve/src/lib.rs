@@ -8,6 +8,7 @@
 //! * [`error`]: an error on its way out: a status, and the body of [`api::ErrorBody`].
 //! * [`extract`]: bodies and queries whose errors are answered like every other.
 //! * [`stream`]: bodies that are sent as they come about.
+//! * [`upgrade`]: connections that leave HTTP.
 //! * [`feed`]: what happened, in one order, for whoever listens; [`events`]: the same as server-sent events.
 
 pub mod error;
@@ -15,3 +16,4 @@ pub mod events;
 pub mod extract;
 pub mod feed;
 pub mod stream;
+pub mod upgrade;

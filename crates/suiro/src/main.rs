@@ -23,6 +23,7 @@ mod names;
 mod place;
 mod secret;
 mod table;
+mod terminal;
 mod top;
 
 use api::Client;

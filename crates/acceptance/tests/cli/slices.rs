@@ -1,8 +1,9 @@
 //! Slices: from a declared file to a ping over three sites, by what a user types.
 
 use acceptance::{Said, privileged, suiro, until};
+use std::io::Write;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 const SLICE: &str = r#"suiro: slice/1
 tenant: red
@@ -48,8 +49,31 @@ impl Domain {
     }
 
     fn says(&self, words: &[&str]) -> Said {
+        Said::of(self.command(&[&[suiro()][..], words].concat()).output().unwrap())
+    }
+
+    fn command(&self, words: &[&str]) -> Command {
         let socket = format!("/run/suiro-{}/ctl/run/api.sock", self.name);
-        Said::of(Command::new(suiro()).args(words).env("SUIRO_CONTROL", socket).output().unwrap())
+        let mut command = Command::new(words[0]);
+        command.args(&words[1..]).env("SUIRO_CONTROL", socket);
+        command
+    }
+
+    /// With that as its standard input.
+    fn typed(&self, input: &str, words: &[&str]) -> Said {
+        self.fed(self.command(&[&[suiro()][..], words].concat()), input)
+    }
+
+    /// A line of shell at a terminal of its own, with these keys.
+    fn at_terminal(&self, line: &str, keys: &str) -> Said {
+        self.fed(self.command(&["script", "-qec", line, "/dev/null"]), keys)
+    }
+
+    fn fed(&self, mut command: Command, input: &str) -> Said {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+        Said::of(child.wait_with_output().unwrap())
     }
 
     #[track_caller]
@@ -113,6 +137,26 @@ fn a_slices_file_becomes_guests_that_ping_over_three_sites_and_only_the_differen
     until("its command's words are in its log", || {
         domain.suiro(&["slice", "logs", "red/demo", "h2"]) == "here is h2\n"
     });
+    // Guests with a command and without one, by pipes and at a terminal.
+    let typed = "read word; echo $word of $(id -un); echo wrong >&2; exit 7";
+    for guest in ["h1", "h2"] {
+        let said =
+            domain.typed("input\n", &["slice", "exec", "red/demo", guest, "--", "sh", "-c", typed]);
+        assert_eq!((said.code, &*said.out, &*said.err), (7, "input of nobody\n", "wrong\n"));
+        let console = format!("stty rows 33 cols 101; {} slice console red/demo {guest}", suiro());
+        let keys = "stty size; tty -s && echo a t''ty; exit 5\n";
+        let said = domain.at_terminal(&console, keys);
+        assert_eq!(said.code, 5, "{}", said.out);
+        assert!(said.out.contains("33 101\r\n") && said.out.contains("a tty\r\n"), "{}", said.out);
+    }
+    let left = domain.at_terminal(
+        &format!("{} slice console red/demo h1 -- sleep 1000; stty | grep -c -e -icanon", suiro()),
+        "\u{1d}",
+    );
+    assert!(left.out.ends_with("0\r\n"), "the terminal is as it was: {}", left.out);
+    let said = domain.says(&["slice", "console", "red/demo", "h1"]);
+    assert_eq!(said.code, 2, "{}", said.err);
+    assert!(domain.suiro(&["domain", "audit"]).contains("guests/h2/exec sh -c read word"));
     let said = domain.says(&["slice", "logs", "red/demo", "h9"]);
     assert_eq!(said.code, 1);
     assert!(said.err.contains("guest h9 of slice red/demo"), "{}", said.err);

@@ -2,16 +2,47 @@
 
 use super::{Call, Client, ClientError, broken};
 use crate::exec::{
-    END, ERRORS, ExecRequest, HEAD, INPUT, OUTPUT, PIECE_MAX, PROTOCOL, head, read_head,
+    END, ERRORS, ExecRequest, HEAD, INPUT, OUTPUT, PIECE_MAX, PROTOCOL, RESIZED, Window, head,
+    read_head,
 };
+use hyper::body::Bytes;
 use hyper::header::{CONNECTION, UPGRADE};
+use hyper::upgrade::Upgraded;
 use hyper::{Method, StatusCode};
 use hyper_util::rt::TokioIo;
 use std::io::{self, Read, Write};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::signal::unix::{SignalKind, signal};
+
+/// What a program's output and its errors are written to.
+pub type Outputs<'a> = (&'a mut dyn Write, &'a mut dyn Write);
 
 impl Client {
-    /// Runs a program in a guest, `input` its standard input, until it ends; returns its status.
+    /// Asks for another protocol on the connection, and gets the connection.
+    ///
+    /// # Errors
+    /// Nobody is there, or refuses.
+    pub async fn upgraded(
+        &self,
+        path: &str,
+        body: Vec<u8>,
+        protocol: &str,
+    ) -> Result<TokioIo<Upgraded>, ClientError> {
+        let mut request = self.request(Method::POST, path, Bytes::from(body))?;
+        let headers = request.headers_mut();
+        headers.insert(CONNECTION, "upgrade".parse().expect("a plain word"));
+        headers.insert(UPGRADE, protocol.parse().expect("protocols are plain words"));
+        let call = Call { door: &self.door, patience: self.patience };
+        let answer = call.heard(call.begin(request)).await??;
+        if answer.status() != StatusCode::SWITCHING_PROTOCOLS {
+            return Err(call.refusal(answer).await);
+        }
+        let upgraded = hyper::upgrade::on(answer).await;
+        upgraded.map(TokioIo::new).map_err(|error| broken(&self.door, &error))
+    }
+
+    /// Runs a program in a guest, `input` its standard input, until it ends; returns its status. If it has a terminal, that is always as large as
+    /// `size` says.
     ///
     /// # Errors
     /// No node, or it refuses.
@@ -20,30 +51,31 @@ impl Client {
         path: &str,
         request: &ExecRequest,
         input: impl Read + Send + 'static,
-        (output, errors): (&mut dyn Write, &mut dyn Write),
+        (output, errors): Outputs<'_>,
+        size: impl Fn() -> Option<Window>,
     ) -> Result<u8, ClientError> {
         let body = serde_json::to_vec(request).expect("requests are plain data");
-        let mut request = self.request(Method::POST, path, body.into())?;
-        let headers = request.headers_mut();
-        headers.insert(CONNECTION, "upgrade".parse().expect("a plain word"));
-        headers.insert(UPGRADE, PROTOCOL.parse().expect("a plain word"));
-        let call = Call { door: &self.door, patience: self.patience };
+        let has_terminal = request.terminal.is_some();
         let runtime = self.runtime()?;
         let status = runtime.block_on(async {
-            let answer = call.heard(call.begin(request)).await??;
-            if answer.status() != StatusCode::SWITCHING_PROTOCOLS {
-                return Err(call.refusal(answer).await);
-            }
-            let upgraded = hyper::upgrade::on(answer).await;
-            let stream = upgraded.map_err(|error| broken(&self.door, &error))?;
-            let (mut from, mut to) = tokio::io::split(TokioIo::new(stream));
+            let stream = self.upgraded(path, body, PROTOCOL).await?;
+            let (mut from, mut to) = tokio::io::split(stream);
             let (pieces, mut typed) = tokio::sync::mpsc::channel::<Vec<u8>>(4);
             // Reading may never end; the thread goes with the process.
             std::thread::spawn(move || read_pieces(input, &pieces));
             // A program that has ended reads no more: what it says then comes by the other way.
             let send = async {
-                while let Some(piece) = typed.recv().await {
-                    let piece = [&head(INPUT, piece.len())[..], &piece].concat();
+                let mut sizes = signal(SignalKind::window_change())?;
+                loop {
+                    let (kind, piece) = tokio::select! {
+                        Some(piece) = typed.recv() => (INPUT, piece),
+                        Some(()) = sizes.recv(), if has_terminal => match size() {
+                            Some(window) => (RESIZED, window.piece().to_vec()),
+                            None => continue,
+                        },
+                        else => break,
+                    };
+                    let piece = [&head(kind, piece.len())[..], &piece].concat();
                     if to.write_all(&piece).await.is_err() || to.flush().await.is_err() {
                         break;
                     }

@@ -8,6 +8,7 @@ mod exec;
 mod remote;
 
 pub use capture::Stop;
+pub use exec::Outputs;
 pub use remote::{As, ControllerAt};
 
 use crate::message::{Message, Messages};

@@ -6,9 +6,11 @@ mod deviations;
 mod members;
 mod news;
 mod reports;
+mod streams;
 mod users;
 
 pub use admission::no_slice;
+pub use streams::{Line, thing};
 
 use crate::authority::Authority;
 use crate::fault;
@@ -17,6 +19,7 @@ use crate::people::People;
 use crate::record::hex;
 use crate::state::State;
 use crate::store::{Revision, Store};
+use crate::streams::Streams;
 use axum::http::StatusCode;
 use serde_json::{Value, json};
 use serve::error::ApiError;
@@ -39,6 +42,8 @@ pub struct Controller {
     last_line: Mutex<u64>,
     /// What happened, for whoever listens.
     feed: Feed,
+    /// Connections that nodes are to open.
+    streams: Streams,
     /// Moves with what is wanted.
     wanted: watch::Sender<u64>,
     /// Moves with what nodes say.
@@ -65,6 +70,7 @@ impl Controller {
             state: Mutex::new(state),
             people: Mutex::new(people),
             last_line,
+            streams: Streams::default(),
             wanted: watch::Sender::new(0),
             heard: watch::Sender::new(0),
         })

@@ -70,7 +70,8 @@ impl Controller {
         let state = self.state();
         let has_told = state.audits.get(node).is_some_and(|audit| audit.number == state.asked);
         let audit = (state.asked > 0 && !has_told).then_some(state.asked);
-        Wanted { epoch: self.store.epoch(), parts: state.wanted(node), audit }
+        let streams = self.streams.wanted(node);
+        Wanted { epoch: self.store.epoch(), parts: state.wanted(node), audit, streams }
     }
 
     /// A part as a node shall have it.

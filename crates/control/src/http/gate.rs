@@ -10,8 +10,16 @@ use axum::response::{IntoResponse, Response};
 use serve::error::ApiError;
 
 /// What changes nothing that is declared, though its method could: nodes say what they have every two seconds.
-const QUESTIONS: [&str; 3] =
-    ["/v1/nodes/{node}/report", "/v1/read", "/v1/slices/{tenant}/{slice}/plan"];
+const QUESTIONS: [&str; 4] = [
+    "/v1/nodes/{node}/report",
+    "/v1/nodes/{node}/streams/{id}",
+    "/v1/read",
+    "/v1/slices/{tenant}/{slice}/plan",
+];
+
+/// What a request asks for beyond its path: the audit has it too.
+#[derive(Clone)]
+pub struct Said(pub String);
 
 /// Lets a request pass that its caller may make, and notes what changes something.
 pub async fn gate(
@@ -45,6 +53,8 @@ pub async fn gate(
     };
     // Strangers must not fill the store: what they try is in the log alone, unless it was done.
     let is_kept = caller != Caller::Nobody || response.status().is_success();
+    let said = response.extensions().get::<Said>();
+    let what = said.map_or(what.clone(), |said| format!("{what} {}", said.0));
     if changes {
         note(&controller, (who, what, is_kept), &response);
     }

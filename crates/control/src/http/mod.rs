@@ -5,6 +5,7 @@
 
 mod events;
 mod gate;
+mod guests;
 mod nodes;
 mod slices;
 mod users;
@@ -64,6 +65,9 @@ fn documented() -> OpenApiRouter<Shared> {
         .routes(routes!(slices::plan_slice))
         .routes(routes!(slices::status))
         .routes(routes!(slices::history))
+        .routes(routes!(guests::show_guest_log))
+        .routes(routes!(guests::exec_guest))
+        .routes(routes!(guests::open_stream))
         .routes(routes!(nodes::list_nodes))
         .routes(routes!(nodes::deviations))
         .routes(routes!(nodes::report))

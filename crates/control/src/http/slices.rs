@@ -15,7 +15,7 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 use utoipa::{IntoParams, ToSchema};
 
-fn key((tenant, slice): (String, String)) -> Result<SliceKey, ApiError> {
+pub(super) fn key((tenant, slice): (String, String)) -> Result<SliceKey, ApiError> {
     let key = format!("{tenant}/{slice}").parse();
     key.map_err(|error: api::BadText| {
         ApiError::of_request(StatusCode::BAD_REQUEST, error.to_string())

@@ -9,7 +9,9 @@ use api::{
 };
 use rcgen::{CertificateParams, KeyPair};
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 const DOMAIN: &str = "suiro: domain/1\nsites: {tokyo: {}}\nunderlays: {wan: {kind: vxlan, family: ipv4, mtu: 9000}}\nnodes:\n  t1: {site: tokyo, underlay: {wan: {addresses: [192.0.2.1], interface: eth0}}}\n  t2: {site: tokyo, underlay: {wan: {addresses: [192.0.2.2], interface: eth0}}}\ntenants: {red: {}, blue: {}}\n";
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -104,7 +106,7 @@ fn may(who: &str, method: &Method, path: &str) -> bool {
     let of_node = |node: &str| {
         words[0] == "nodes"
             && words.get(1) == Some(&node)
-            && ["report", "certificate", "parts"].contains(words.get(2).unwrap_or(&""))
+            && ["report", "certificate", "parts", "streams"].contains(words.get(2).unwrap_or(&""))
     };
     match who {
         _ if path == "/v1/join" => true,
@@ -141,6 +143,7 @@ fn every_operation_of_the_document_is_refused_to_everybody_but_those_whose_it_is
                     ("part", "underlay"),
                     ("user", "u"),
                     ("id", "0"),
+                    ("guest", "h1"),
                 ];
                 let path = values.iter().fold(path.clone(), |path, (word, value)| {
                     path.replace(&format!("{{{word}}}"), value)
@@ -294,4 +297,83 @@ fn a_tenants_user_hears_of_its_own_slices_and_an_operator_of_all() {
     assert_eq!(heard(&served.user("alice", Some("red"), Role::User)), "red/s");
     assert_eq!(heard(&served.user("eve", Some("blue"), Role::Viewer)), "blue/s");
     assert_eq!(heard(&served.user("ops", None, Role::Operator)), "blue/s domain red/s");
+}
+
+/// A node that reports for as long as `asked` wants, and answers each question in these words.
+fn answers(node: &Client, asked: &AtomicBool, answer: &[u8]) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let report = serde_json::json!({"cpu_milli": 2000, "memory": 1u64 << 30, "kinds": ["process"],
+        "host": {"boot": "b", "socket": "/s"}, "parts": {}, "circuits": [], "strays": []});
+    let report: api::Report = serde_json::from_value(report).unwrap();
+    let mut done = std::collections::BTreeSet::new();
+    while asked.load(Relaxed) {
+        let wanted: api::Wanted = node.send(Method::POST, "/v1/nodes/t1/report", &report).unwrap();
+        for number in wanted.streams.iter().filter(|number| done.insert(**number)) {
+            let path = format!("/v1/nodes/t1/streams/{number}");
+            runtime.block_on(async {
+                let mut stream = node.upgraded(&path, Vec::new(), api::exec::STREAM).await.unwrap();
+                let mut heard = Vec::new();
+                while !heard.windows(4).any(|four| four == b"\r\n\r\n") {
+                    stream.read_buf(&mut heard).await.unwrap();
+                }
+                stream.write_all(answer).await.unwrap();
+                stream.shutdown().await.unwrap();
+                // Until the controller has heard it.
+                let _ = stream.read_to_end(&mut heard).await;
+            });
+        }
+    }
+}
+
+#[test]
+fn a_tenants_user_asks_about_a_guest_and_its_node_answers_by_a_stream_that_it_opens() {
+    let served = Served::new();
+    let t1 = served.node("t1");
+    let log = "{\"text\":\"here\"}";
+    let whole = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{log}", log.len());
+    let switched = [
+        &b"HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: suiro-exec\r\n\r\n"
+            [..],
+        b"\x01\0\0\0\x02hi\x03\0\0\0\x01\x07",
+    ]
+    .concat();
+    let during = |answer: &[u8], work: &dyn Fn()| {
+        let asked = AtomicBool::new(true);
+        std::thread::scope(|scope| {
+            scope.spawn(|| answers(&t1, &asked, answer));
+            work();
+            asked.store(false, Relaxed);
+        });
+    };
+    let alice = served.user("alice", Some("red"), Role::User);
+    let ask =
+        |who: &Client| who.get::<api::LogView>("/v1/slices/red/s/guests/h1/log").map_err(fault);
+    during(whole.as_bytes(), &|| {
+        let mut heard = served.controller.heard_moves();
+        served._runtime.block_on(heard.changed()).unwrap();
+        let text = "suiro: slice/1\nname: s\ntenant: red\nswitches: {s1: {site: tokyo, dpid: '0x1'}}\nguests: {h1: {kind: process, site: tokyo, ports: {eth0: {to: 's1:1'}}}}\n";
+        let declared =
+            Declaration { file: "s.yaml".into(), text: text.into(), ..Declaration::default() };
+        let put = served.controller.put(&"red/s".parse().unwrap(), declared, None, None);
+        put.map_err(ApiError::into_fault).unwrap();
+        assert_eq!(ask(&alice).unwrap().text, "here");
+        let eve = served.user("eve", Some("blue"), Role::User);
+        assert!(ask(&eve).unwrap_err().cause.contains("that is tenant red's"));
+    });
+    let run = |who: &Client| {
+        let request = api::exec::ExecRequest { command: vec!["id".into()], terminal: None };
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        let path = "/v1/slices/red/s/guests/h1/exec";
+        let to: api::Outputs<'_> = (&mut out, &mut err);
+        who.exec(path, &request, std::io::empty(), to, || None).map(|status| (status, out))
+    };
+    during(&switched, &|| assert_eq!(run(&alice).unwrap(), (7, b"hi".to_vec())));
+    let bob = served.user("bob", Some("red"), Role::Viewer);
+    assert!(fault(run(&bob).unwrap_err()).cause.contains("sees and does not change"));
+    let lines = served.controller.audit().map_err(ApiError::into_fault).unwrap();
+    let has = |who: &str, what: &str| {
+        lines.iter().any(|line| line.who.starts_with(who) && line.what.ends_with(what))
+    };
+    assert!(has("user alice of red", "/guests/h1/exec id") && has("user bob", "/guests/h1/exec"));
+    assert!(!lines.iter().any(|line| line.what.contains("/streams/")));
 }

@@ -40,7 +40,7 @@ pub(super) async fn audit(
     let what = format!("{} {}", request.method(), request.uri());
     let response = next.run(request).await;
     let status = response.status();
-    let outcome = if status.is_success() { "done" } else { "refused" };
+    let outcome = if status.is_success() || status.is_informational() { "done" } else { "refused" };
     tracing::info!(target: "audit", "{peer}: {what}: {outcome} ({})", status.as_u16());
     response
 }

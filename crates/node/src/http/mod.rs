@@ -13,8 +13,11 @@
 //! * [`events`]: what happens, as it happens.
 //! * [`captures`]: frames, as a file that comes about.
 //! * [`metrics`]: what Prometheus reads, here and, if the configuration says so, by TCP.
+//! * [`program`]: a program in a guest, over an upgraded connection.
+//! * [`asked`]: what a domain's controller may ask, by a connection that the node has opened.
 //! * [`flows`]: the rules of a switch, streamed: a million of them never wait in memory as JSON.
 
+mod asked;
 mod audit;
 mod captures;
 mod events;
@@ -24,10 +27,12 @@ mod handlers;
 mod metrics;
 mod offload;
 mod parts;
+mod program;
 mod readers;
 mod steering;
 mod why;
 
+pub use asked::serve as serve_stream;
 pub use metrics::serve as serve_metrics;
 
 use crate::refusal::{Refusal, Why};

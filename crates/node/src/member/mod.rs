@@ -10,7 +10,10 @@
 //! * Parts that the answer does not name are left alone. Only an answer that says so removes one.
 //! * The greatest epoch that was heard is on disk: a controller of an earlier time is not obeyed, whenever it comes.
 
+mod answers;
 mod identity;
+
+pub use answers::Answers;
 
 use crate::durable;
 use crate::host::memory;
@@ -22,6 +25,7 @@ use identity::{Enrolment, Identity};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The part that is there before others: they name its switch.
@@ -82,13 +86,18 @@ impl Membership {
     }
 }
 
-/// Starts the thread. `socket` is the node's own API; `state` the directory of what must survive.
+/// Starts the thread. `socket` is the node's own API; `state` the directory of what must survive; `answers` what the controller asks by streams.
 ///
 /// # Errors
 /// No thread can be had.
-pub fn start(membership: &Membership, socket: PathBuf, state: &Path) -> io::Result<()> {
+pub fn start(
+    membership: &Membership,
+    socket: PathBuf,
+    state: &Path,
+    answers: Answers,
+) -> io::Result<()> {
     let controller = match &membership.controller {
-        Place::Socket(socket) => Some(Client::new(socket.clone(), PATIENCE)),
+        Place::Socket(socket) => Some(Arc::new(Client::new(socket.clone(), PATIENCE))),
         Place::Address(_) => None,
     };
     let member = Member {
@@ -97,6 +106,7 @@ pub fn start(membership: &Membership, socket: PathBuf, state: &Path) -> io::Resu
         identity: None,
         controller,
         own: Client::new(socket, PATIENCE),
+        answers,
         epoch: state.join(EPOCH),
         refused: BTreeMap::new(),
         asked: None,
@@ -111,8 +121,9 @@ struct Member {
     enrolment: Option<Enrolment>,
     identity: Option<Identity>,
     /// With the identity, if one is needed.
-    controller: Option<Client>,
+    controller: Option<Arc<Client>>,
     own: Client,
+    answers: Answers,
     /// The file of the greatest epoch.
     epoch: PathBuf,
     refused: BTreeMap<PartName, Refused>,
@@ -160,6 +171,8 @@ impl Member {
             self.controller()?.send(Method::POST, &path, &report).map_err(first)?;
         self.obey(wanted.epoch)?;
         self.asked = wanted.audit;
+        let controller = self.controller()?.clone();
+        self.answers.open(&controller, &self.path, wanted.streams);
         let mut parts: Vec<_> = wanted.parts.into_iter().collect();
         parts.sort_by_key(|(part, _)| part.to_string() != FIRST);
         self.refused.retain(|part, _| parts.iter().any(|(wanted, _)| wanted == part));
@@ -174,7 +187,7 @@ impl Member {
     }
 
     /// The controller, asked as who the node is; with another certificate at half of the time of the one before.
-    fn controller(&mut self) -> Result<&Client, Fault> {
+    fn controller(&mut self) -> Result<&Arc<Client>, Fault> {
         if let Some(enrolment) = &self.enrolment {
             let renewed = match self.identity.take() {
                 None => Some(enrolment.identity().map_err(first)?),
@@ -192,7 +205,7 @@ impl Member {
                 }
             };
             if let Some(identity) = renewed {
-                self.controller = Some(enrolment.client(&identity)?);
+                self.controller = Some(Arc::new(enrolment.client(&identity)?));
                 self.identity = Some(identity);
             }
         }
@@ -203,9 +216,7 @@ impl Member {
     fn parts(&self) -> Result<BTreeMap<PartName, (String, Vec<Fault>)>, Fault> {
         let parts: Vec<PartView> = self.own.get("/v1/parts").map_err(first)?;
         let one = |part: PartView| {
-            let name = part.name.to_string();
-            let is_ours =
-                name == FIRST || name.len() == 32 && name.bytes().all(|b| b.is_ascii_hexdigit());
+            let is_ours = &*part.name == FIRST || part.name.is_a_slices();
             let text = part.declared.filter(|_| is_ours)?.text;
             Some((part.name, (version(&text), part.waits_for)))
         };
@@ -337,6 +348,7 @@ mod tests {
             identity: None,
             controller: None,
             own: Client::new("".into(), PATIENCE),
+            answers: Answers::none(),
             epoch: epoch.clone(),
             refused: BTreeMap::new(),
             asked: None,

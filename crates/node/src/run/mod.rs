@@ -298,7 +298,8 @@ async fn serve_api(
     tracing::info!("{status}");
     notify::ready(&status);
     if let Some(membership) = &options.membership {
-        member::start(membership, run_dir.api_socket(), &config.state_dir)
+        let answers = member::Answers::new(node.clone());
+        member::start(membership, run_dir.api_socket(), &config.state_dir, answers)
             .map_err(system("start its membership's thread"))?;
     }
     let outcome = tokio::select! {

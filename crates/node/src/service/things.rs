@@ -4,14 +4,15 @@ use super::Node;
 use super::owner::Owner;
 use crate::config::{Located, Things};
 use crate::refusal::{Refusal, Why};
+use api::exec::ExecRequest;
 use api::{
     Action, CircuitSpec, CircuitView, Declared, Fault, GuestSpec, GuestView, KeyChange, LogView,
     ObjectChange, StrayView,
 };
+use guest::Program;
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::process::Child;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What is in force, by owner.
@@ -225,15 +226,19 @@ impl Node {
     ///
     /// # Errors
     /// There is no such guest, it does not run, or the host refuses.
-    pub async fn exec_in_guest(&self, name: &str, command: Vec<String>) -> Result<Child, Refusal> {
+    pub async fn exec_in_guest(
+        &self,
+        name: &str,
+        request: ExecRequest,
+    ) -> Result<Program, Refusal> {
         let guest = self.guest(name)?;
-        if command.first().is_none_or(String::is_empty) {
+        if request.command.first().is_none_or(String::is_empty) {
             let remedy = "name the program behind --";
             let fault =
                 Fault::new(format!("guest {name}"), "run a program in it", "there is none", remedy);
             return Err(Refusal::new(Why::Invalid, fault));
         }
-        let started = self.guests.exec(&guest.part, &guest.spec.name, command).await;
+        let started = self.guests.exec(&guest.part, &guest.spec.name, request).await;
         started.map_err(|fault| Refusal::new(Why::Impossible, fault))
     }
 }

@@ -1,7 +1,6 @@
 //! Slices: `suiro slice`.
 
 use clap::Subcommand;
-use std::ffi::OsString;
 
 /// `suiro slice`.
 #[derive(Subcommand)]
@@ -71,6 +70,20 @@ Examples:
         guest: String,
         /// Program and arguments
         #[arg(last = true, required = true)]
-        command: Vec<OsString>,
+        command: Vec<String>,
+    },
+    /// Open a shell in a guest of a slice, at this terminal; ^] leaves it
+    #[command(after_help = "\
+Examples:
+  suiro slice console red/demo h1
+  suiro slice console red/demo h1 -- ip monitor")]
+    Console {
+        /// Which: TENANT/SLICE
+        slice: String,
+        /// The guest
+        guest: String,
+        /// Another program than a shell, with its arguments
+        #[arg(last = true)]
+        command: Vec<String>,
     },
 }

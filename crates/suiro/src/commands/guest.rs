@@ -24,11 +24,11 @@ pub fn run(context: &Context, command: GuestCommand) -> Result<(), Failure> {
             context.print(&log, |log| log.text.clone())
         }
         GuestCommand::Exec { name, command } => {
-            let request = ExecRequest { command };
+            let request = ExecRequest { command, terminal: None };
             let path = format!("{}/exec", path(&name));
             let to: (&mut dyn std::io::Write, &mut dyn std::io::Write) =
                 (&mut stdout(), &mut stderr());
-            match context.client.exec(&path, &request, stdin(), to)? {
+            match context.client.exec(&path, &request, stdin(), to, || None)? {
                 0 => out(""),
                 status => Err(Failure::Ended(status)),
             }

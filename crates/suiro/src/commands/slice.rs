@@ -8,19 +8,22 @@ use super::{Context, of_controller, out};
 use crate::args::{ApplyArgs, DiffArgs, SliceCommand};
 use crate::failure::Failure;
 use crate::table::Table;
+use crate::terminal;
+use api::exec::ExecRequest;
 use api::{
-    CircuitState, Client, Declaration, Declares, Fault, GuestPlace, LogView, Method, PlanView,
-    SliceState, SliceView,
+    CircuitState, Declaration, Declares, Fault, LogView, Method, Outputs, PlanView, SliceState,
+    SliceView, quoted,
 };
 use std::collections::BTreeMap;
-use std::ffi::OsString;
-use std::os::unix::process::CommandExt;
+use std::io::{stderr, stdin, stdout};
 use std::path::Path;
-use std::process::Command;
 use std::time::Instant;
 
 /// What the way to an external is called among links.
 const OUTSIDE: &str = "_out.";
+
+/// The best shell that a guest has.
+const SHELL: [&str; 3] = ["sh", "-c", "command -v bash >/dev/null && exec bash || exec sh"];
 
 /// How long the controller waits at a time for what a command waits for.
 const WAIT_S: u64 = 5;
@@ -91,7 +94,10 @@ pub fn run(context: &Context, command: SliceCommand) -> Result<(), Failure> {
         SliceCommand::Rollback { slice, generation } => rollback(context, &slice, generation),
         SliceCommand::Why { slice, link } => why(context, &slice, link.as_deref()),
         SliceCommand::Logs { slice, guest } => logs(context, &slice, &guest),
-        SliceCommand::Exec { slice, guest, command } => exec(context, &slice, &guest, &command),
+        SliceCommand::Exec { slice, guest, command } => exec(context, &slice, &guest, command),
+        SliceCommand::Console { slice, guest, command } => {
+            console(context, &slice, &guest, command)
+        }
     }
 }
 
@@ -162,67 +168,43 @@ fn rollback(context: &Context, slice: &str, generation: Option<u64>) -> Result<(
     put(context, slice, &declared, None)
 }
 
-/// The end of what a guest's command has written. Its node has it, and answers only who is on the same host.
+/// A guest of a slice.
+fn guest_path(slice: &str, guest: &str) -> String {
+    format!("{}/guests/{}", path(slice), quoted(guest))
+}
+
 fn logs(context: &Context, slice: &str, guest: &str) -> Result<(), Failure> {
-    let view: SliceView = get(context, &path(slice))?;
-    let refused = refusal(slice, guest, "read its log");
-    let place = here(&view, guest, &refused)?;
-    let host = place.host.as_ref().ok_or_else(|| {
-        refused(
-            format!("its node {} has not called the controller yet", place.node),
-            "wait until it is here: suiro domain nodes".into(),
-        )
-    })?;
-    let node = Client::new(host.socket.clone(), context.controller.patience());
-    let name = api::quoted(&format!("{}:{guest}", place.part));
-    let log: LogView = node.get(&format!("/v1/guests/{name}/log"))?;
+    let log: LogView = get(context, &(guest_path(slice, guest) + "/log"))?;
     context.print(&log, |log| log.text.clone())
 }
 
-/// Says of a guest what could not be done: cause and remedy.
-fn refusal(slice: &str, guest: &str, step: &'static str) -> impl Fn(String, String) -> Failure {
-    let thing = format!("guest {guest} of slice {slice}");
-    move |cause, remedy| Failure::Refused(Fault::new(thing.as_str(), step, cause, remedy))
+fn exec(context: &Context, slice: &str, guest: &str, command: Vec<String>) -> Result<(), Failure> {
+    let request = ExecRequest { command, terminal: None };
+    let path = guest_path(slice, guest) + "/exec";
+    let to: Outputs<'_> = (&mut stdout(), &mut stderr());
+    match context.controller.exec(&path, &request, stdin(), to, || None).map_err(of_controller)? {
+        0 => out(""),
+        status => Err(Failure::Ended(status)),
+    }
 }
 
-/// Where a guest is, if that is this host.
-fn here<'a>(
-    view: &'a SliceView,
+/// A shell in a guest, or another program, at this terminal.
+fn console(
+    context: &Context,
+    slice: &str,
     guest: &str,
-    refused: &impl Fn(String, String) -> Failure,
-) -> Result<&'a GuestPlace, Failure> {
-    let place = view.guests.get(guest).ok_or_else(|| {
-        let all: Vec<_> = view.guests.keys().map(String::as_str).collect();
-        refused("there is none of that name".into(), format!("it has: {}", all.join(", ")))
-    })?;
-    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    if place.host.as_ref().is_some_and(|host| host.boot != boot.trim()) {
-        return Err(refused(
-            format!("it is at node {}, on another host", place.node),
-            "run this command on that host".into(),
-        ));
-    }
-    Ok(place)
-}
-
-/// Becomes the program, in the guest's network.
-fn exec(context: &Context, slice: &str, guest: &str, command: &[OsString]) -> Result<(), Failure> {
-    let view: SliceView = get(context, &path(slice))?;
-    let refused = refusal(slice, guest, "run a program in it");
-    let place = here(&view, guest, &refused)?;
-    let space = Path::new("/run/netns").join(&place.netns);
-    if !space.exists() {
-        return Err(refused(
-            format!("its namespace {} is not there yet", place.netns),
-            format!("wait until it is: suiro slice show {slice}"),
-        ));
-    }
-    let error = Command::new("nsenter")
-        .arg(format!("--net={}", space.display()))
-        .arg("--")
-        .args(command)
-        .exec();
-    Err(refused(error.to_string(), "run as root, with nsenter (util-linux) in PATH".into()))
+    command: Vec<String>,
+) -> Result<(), Failure> {
+    let command = match command.is_empty() {
+        true => SHELL.map(String::from).to_vec(),
+        false => command,
+    };
+    let path = guest_path(slice, guest) + "/exec";
+    terminal::attach(|input, window| {
+        let request = ExecRequest { command, terminal: Some(window) };
+        let to: Outputs<'_> = (&mut stdout(), &mut stderr());
+        context.controller.exec(&path, &request, input, to, terminal::size).map_err(of_controller)
+    })
 }
 
 /// Waits until a slice is ready, or gone.
