@@ -208,3 +208,37 @@ fn a_thousand_full_frames_wait_for_a_guest_that_is_late() {
     let lost: Vec<_> = drops.iter().collect();
     assert_eq!((sent, lost), (1000, Vec::new()));
 }
+
+#[test]
+fn a_large_frame_does_not_pass_the_burst_before_it() {
+    let Some(mut pair) = Pair::new("large", PortKind::AfXdp) else { return };
+    let frame = |port: u16, len: usize| {
+        let link = wire::build::Frame::ethernet([0xff; 6], [2, 0, 0, 0, 0, 1]);
+        link.ipv4(wire::build::Ipv4::default()).udp(port, 9).payload(&vec![7; len]).finish()
+    };
+    let burst: Vec<_> = (0..32).map(|_| frame(1, 100)).collect();
+    let large = Offload {
+        gso: wire::Gso::Udp,
+        gso_size: 100,
+        checksum: Some(PartialChecksum { start: 34, offset: 6 }),
+        ..Offload::default()
+    };
+    for segments in [3, 40, 64] {
+        assert_eq!(pair.send(&burst, Offload::default()).0, 32);
+        assert_eq!(pair.send(&[frame(2, 100 * segments)], large).0, 1);
+        assert_eq!(pair.send(&burst[..2], Offload::default()).0, 2);
+        let mut ports = Vec::new();
+        let end = Instant::now() + PATIENCE;
+        while ports.len() < 34 + segments && Instant::now() < end {
+            let mut batch = RxBatch::default();
+            let rx = &mut pair.receiver.rx[0];
+            rx.rx(&mut batch, &mut Drops::default()).unwrap();
+            let whole = batch.frames().iter().map(|slot| bytes(slot, rx.as_ref()));
+            let ours = whole.filter(|frame| frame.get(6..12) == Some(&[2, 0, 0, 0, 0, 1]));
+            ports.extend(ours.map(|frame| frame[35]));
+            rx.release();
+        }
+        let expected = [vec![1; 32], vec![2; segments], vec![1; 2]].concat();
+        assert_eq!(ports, expected, "{segments} segments");
+    }
+}

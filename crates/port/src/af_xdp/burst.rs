@@ -7,7 +7,7 @@
 //!
 //! **Order.** A veth receives XDP frames 16 at a time, and a socket's frame at once: it passes up to 15 XDP frames that came before it
 //! (`veth_xdp_rcv` in drivers/net/veth.c, since Linux 5.13). So for a while after a burst, and after a flow by the rung xdp, whatever is sent
-//! leaves as XDP frames, however few.
+//! leaves as XDP frames, however few, and large ones in pieces.
 
 use crate::drops::{Drops, Lost};
 use crate::frame::{Sent, TxFrame};
@@ -164,39 +164,53 @@ struct BurstTx {
 impl TxQueue for BurstTx {
     fn tx(&mut self, frames: &[TxFrame<'_>], drops: &mut Drops) -> Sent {
         let mut sent = Sent::default();
-        for chunk in frames.chunks(BURST_MAX) {
-            let went = self.burst(chunk, drops).unwrap_or_else(|| self.queue.tx(chunk, drops));
-            sent.add(went);
+        for mut rest in frames.chunks(BURST_MAX) {
+            let follows = self.follows();
+            let mut is_burst = self.is_burst(rest, follows);
+            while is_burst && !rest.is_empty() {
+                match self.burst(rest, follows, (&mut sent, drops)) {
+                    Some(count) => rest = &rest[count..],
+                    None => is_burst = false,
+                }
+            }
+            if !rest.is_empty() {
+                sent.add(self.queue.tx(rest, drops));
+            }
         }
         sent
     }
 }
 
 impl BurstTx {
-    /// `None` when nothing was done because it is not worth it, or was refused: the socket's turn.
-    fn burst(&mut self, frames: &[TxFrame<'_>], drops: &mut Drops) -> Option<Sent> {
-        let follows = self.follows();
-        let is_worth = frames.len() >= WORTH || follows;
-        if !is_worth || frames.iter().any(|frame| self.is_large(frame)) {
-            return None;
+    /// Whether frames leave as XDP frames: many do, and all that may pass such.
+    fn is_burst(&mut self, frames: &[TxFrame<'_>], follows: bool) -> bool {
+        let is_worth = frames.len() >= WORTH && !frames.iter().any(|frame| self.is_large(frame));
+        if !follows && !is_worth {
+            return false;
         }
-        if self.pause > 0 {
-            self.pause -= 1;
-            return None;
-        }
+        let is_paused = self.pause > 0;
+        self.pause = self.pause.saturating_sub(1);
+        !is_paused
+    }
+
+    /// Sends the first of these frames, as many as there are slots for; how many that is. `None` when nothing was done: the socket's turn.
+    fn burst(
+        &mut self,
+        frames: &[TxFrame<'_>],
+        follows: bool,
+        (sent, drops): (&mut Sent, &mut Drops),
+    ) -> Option<usize> {
         // Another thread has it only while it opens or closes a port.
         let mut transmitter = match follows {
             true => lock(&self.way.transmitter),
             false => self.way.transmitter.try_lock().ok()?,
         };
-        transmitter.clear();
-        let mut burst = Burst { transmitter: &mut transmitter, exit: self.way.exit };
-        let (mut put, mut unfit) = (Sent::default(), ArrayVec::<&TxFrame<'_>, BURST_MAX>::new());
-        for frame in frames {
-            match plain::send(frame, SLOT_BYTES, &mut burst) {
-                Ok(()) => put.count(frame.len()),
-                Err(_) => unfit.push(frame),
-            }
+        let laid = Laid::lay(frames, self.longest, (&mut transmitter, self.way.exit));
+        if laid.count == 0 {
+            // It has more segments than there are slots, or longer ones.
+            drop(transmitter);
+            sent.add(self.queue.tx(&frames[..1], drops));
+            return Some(1);
         }
         let began = Instant::now();
         let outcome = transmitter.send();
@@ -210,10 +224,8 @@ impl BurstTx {
             Outcome::Sent(taken) => {
                 self.next_pause = PAUSE_MIN;
                 self.last = Some(Instant::now());
-                let went = put.without(put.frames.saturating_sub(taken.into()));
-                unfit.iter().for_each(|&frame| drops.lose(DropReason::BadOffload, frame));
-                drops.lose(DropReason::TxError, Lost::Elsewhere(put.frames - went.frames));
-                Some(went)
+                laid.count_sent(taken, (sent, drops));
+                Some(laid.count)
             }
             Outcome::Refused(_) => {
                 self.pause = self.pause.max(self.next_pause);
@@ -229,9 +241,52 @@ impl BurstTx {
         self.last.is_some() || self.rung.as_ref().is_some_and(|rung| rung.may_lie())
     }
 
-    /// Whether it takes more than one slot, or one too long: such frames are the socket's, where one copy serves many bytes.
+    /// Whether it takes more than one slot, or one too long: where nothing lies before them, such frames are the socket's.
     fn is_large(&self, frame: &TxFrame<'_>) -> bool {
         frame.offload.gso != Gso::None || frame.len() > self.longest
+    }
+}
+
+/// Frames in a transmitter's slots.
+struct Laid<'f> {
+    /// Those whose segments all are, and the number of slots up to and including the last of each.
+    put: ArrayVec<(&'f TxFrame<'f>, u32), BURST_MAX>,
+    /// Those that nobody can send.
+    unfit: ArrayVec<&'f TxFrame<'f>, BURST_MAX>,
+    /// How many of the frames these are.
+    count: usize,
+}
+
+impl<'f> Laid<'f> {
+    /// Lays the first of these frames, as many as there is room for, each segment no longer than `longest`.
+    fn lay(
+        frames: &'f [TxFrame<'f>],
+        longest: usize,
+        (transmitter, exit): (&mut Transmitter, Exit),
+    ) -> Self {
+        transmitter.clear();
+        let mut laid = Self { put: ArrayVec::new(), unfit: ArrayVec::new(), count: 0 };
+        let mut burst = Burst { transmitter, exit };
+        for frame in frames {
+            match plain::send(frame, longest, &mut burst) {
+                Ok(()) => {
+                    laid.put.push((frame, (BURST_MAX - burst.transmitter.room()) as u32));
+                }
+                Err(DropReason::TxFull | DropReason::TooBig) => break,
+                Err(_) => laid.unfit.push(frame),
+            }
+            laid.count += 1;
+        }
+        laid
+    }
+
+    /// The driver took so many slots.
+    fn count_sent(&self, taken: u32, (sent, drops): (&mut Sent, &mut Drops)) {
+        let is_taken = |&(_, end): &(&TxFrame<'_>, u32)| end <= taken;
+        let went = self.put.iter().take_while(|put| is_taken(put)).count();
+        self.put[..went].iter().for_each(|(frame, _)| sent.count(frame.len()));
+        drops.lose(DropReason::TxError, Lost::Elsewhere((self.put.len() - went) as u64));
+        self.unfit.iter().for_each(|&frame| drops.lose(DropReason::BadOffload, frame));
     }
 }
 
