@@ -1,6 +1,6 @@
 //! What a rung does, the slow and obvious way: the oracle for the programs that do it in the kernel.
 
-use crate::{FlowProgram, Patch, Tag, told_apart};
+use crate::{FlowProgram, Patch, Tag, headers, told_apart};
 use wire::{Field, Head, Key, Layers, PartialChecksum, checksum, eth_type, ip_proto};
 
 /// A frame as it comes to a rung.
@@ -29,8 +29,13 @@ pub fn apply(program: &FlowProgram, frame: &mut Frame) -> bool {
     let tag = Tag { tpid: eth_type::VLAN, tci: key.0[1] as u16 & 0xefff };
     let stays = (layers.vlans > 0 && !patch.pop).then_some(tag);
     frame.patch(&patch, &key);
+    let ecn = headers::ecn(&frame.bytes, key.get(Field::EthType) as u16 == eth_type::IPV6);
     if let Some(tag) = patch.push.or(stays) {
         frame.tag(tag);
+    }
+    if let Some(underlay) = &program.underlay {
+        frame.complete();
+        underlay.outside.put_on(&mut frame.bytes, ecn);
     }
     true
 }
@@ -52,6 +57,7 @@ fn is_taken(
     };
     let (fixed, ttl) = if is_ipv4 { (20, l3 + 8) } else { (40, l3 + 7) };
     is_tag_plain
+        && (program.underlay.is_none() || frame.segment.is_none())
         && program.key.matches(&told_apart(&program.key), key)
         && layers.l4 != 0
         && layers.payload != 0
@@ -63,6 +69,13 @@ fn is_taken(
 }
 
 impl Frame {
+    /// Completes the checksum that is open.
+    fn complete(&mut self) {
+        if let Some(open) = self.partial.take() {
+            checksum::complete(&mut self.bytes, open).expect("its transport header is there");
+        }
+    }
+
     /// Bytes of the frame, or of its longest segment, on a wire.
     fn wire_len(&self, layers: &Layers) -> usize {
         match self.segment {

@@ -85,6 +85,7 @@ impl FlowProgram {
             credits: resolved.credits(),
             growth: leaves as i16 - came as i16,
             stamp: resolved.stamp.clone(),
+            underlay: None,
         })
     }
 }

@@ -92,8 +92,8 @@ pub enum EditKind {
     /// Leaves it with two tags, or takes off a second one.
     #[error("handle two tags")]
     TwoTags,
-    /// Puts a tunnel's header around it.
-    #[error("push a tunnel's header")]
+    /// Puts a tunnel's header around it that is not VXLAN over IPv4 with one VNI and one other end.
+    #[error("push a tunnel's header that is not VXLAN over IPv4")]
     Tunnel,
 }
 
@@ -145,6 +145,12 @@ pub enum PortReason {
         /// What there is.
         has: u32,
     },
+    /// A tunnel's packets go through the host's network stack.
+    #[error("its tunnel's packets go through the kernel")]
+    ThroughKernel,
+    /// A tunnel that goes past the kernel has no way there now.
+    #[error("its tunnel has no way past the kernel now")]
+    NoWay,
     /// It is down.
     #[error("the port is down")]
     Down,

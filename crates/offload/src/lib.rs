@@ -28,6 +28,7 @@ mod cost;
 mod counts;
 mod declined;
 mod engine;
+mod headers;
 mod heavy;
 mod ledger;
 mod patch;
@@ -35,6 +36,7 @@ mod policy;
 mod program;
 mod provider;
 mod remedy;
+mod tunnel;
 
 pub use apply::{Frame, apply};
 pub use compile::Facts;
@@ -46,7 +48,10 @@ pub use declined::{
 pub use engine::{
     Engine, Explained, FlowLine, FlowName, Moved, RungLine, Stage, World, first_taker,
 };
-pub use patch::{PATCHED, Patch, Tag};
+pub use headers::{OUTSIDE, Outside, Tag};
+pub use patch::{PATCHED, Patch};
 pub use policy::{BadCondition, Condition, Policy, RESIDENCE, Rule};
-pub use program::{Edit, FlowProgram, LimitId, MAX_LIMITS, MAX_SHAPES, known, told_apart};
+pub use program::{
+    Edit, FlowProgram, LimitId, MAX_LIMITS, MAX_SHAPES, Underlay, known, told_apart,
+};
 pub use provider::{Handle, NotSettled, Order, Orphan, Price, Provider, ProviderName, Side};

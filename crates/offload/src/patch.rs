@@ -1,5 +1,6 @@
 //! What a rung does to a frame's bytes.
 
+use crate::headers::Tag;
 use crate::program::{Edit, FlowProgram};
 use wire::{Field, checksum, eth_type};
 
@@ -29,15 +30,6 @@ pub struct Patch {
     pub pop: bool,
     /// The tag that is put on.
     pub push: Option<Tag>,
-}
-
-/// A VLAN tag.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Tag {
-    /// Its type.
-    pub tpid: u16,
-    /// Priority, drop bit, VLAN id.
-    pub tci: u16,
 }
 
 impl Patch {

@@ -1,5 +1,6 @@
 //! One exact flow's way through a switch, as constants: the form that any rung can run.
 
+use crate::headers::Outside;
 use arrayvec::ArrayVec;
 use flow::{Credits, PortAt, Stamp};
 use wire::{Field, Key, WORDS, eth_type};
@@ -83,6 +84,9 @@ pub struct FlowProgram {
     pub growth: i16,
     /// Until when it holds.
     pub stamp: Stamp,
+    /// Of a flow that leaves by a tunnel: what is put around its frames, and the rest of their way, to `exit`. `credits`, `growth` and `stamp` are
+    /// those of its own switch.
+    pub underlay: Option<Box<Underlay>>,
 }
 
 impl FlowProgram {
@@ -94,7 +98,33 @@ impl FlowProgram {
             && self.limits == other.limits
             && self.shapes == other.shapes
             && self.credits.is_same(&other.credits)
+            && match (&self.underlay, &other.underlay) {
+                (None, None) => true,
+                (Some(one), Some(other)) => one.does_what(other),
+                _ => false,
+            }
     }
+}
+
+/// The rest of the way of a flow that leaves by a tunnel.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Underlay {
+    /// What is put around its frames, as they leave the host.
+    pub outside: Outside,
+    /// The same as the underlay's switch gets it.
+    pub plain: Outside,
+    /// The tunnel's port.
+    pub tunnel: PortAt,
+    /// The queue that its frames leave by there; 0: none.
+    pub queue: u32,
+    /// Where the packets come in at the underlay's switch.
+    pub from: PortAt,
+    /// What a packet adds to there.
+    pub credits: Credits,
+    /// Bytes that edits there add.
+    pub growth: i16,
+    /// Until when that holds.
+    pub stamp: Stamp,
 }
 
 /// One edit of a frame, its value known.

@@ -78,6 +78,8 @@ pub struct Orphan {
     pub exit: Option<PortAt>,
     /// What is done to them.
     pub patch: Patch,
+    /// Whether a tunnel's headers are put around them: they name source ports that the dead node had.
+    pub is_wrapped: bool,
     /// Limits that they pass.
     pub limits: ArrayVec<LimitId, MAX_LIMITS>,
     /// Greatest rates that they keep.

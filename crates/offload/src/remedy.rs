@@ -53,6 +53,8 @@ impl Declined {
             PortReason::OtherKind,
             PortReason::CutsSegments,
             PortReason::Mtu { needs: 1550, has: 1500 },
+            PortReason::ThroughKernel,
+            PortReason::NoWay,
             PortReason::Down,
             PortReason::Gone,
         ];
@@ -160,6 +162,8 @@ fn of_port(reason: &PortReason) -> &'static str {
         PortReason::OtherKind => "Give both ports the same kind.",
         PortReason::CutsSegments => "Use the rung tc.",
         PortReason::Mtu { .. } => "Raise the exit's MTU.",
+        PortReason::ThroughKernel => "Make the tunnel's port with --forwarding own.",
+        PortReason::NoWay => "See what `suiro port show` says of the tunnel's port.",
         PortReason::Down => "Set the interface up.",
         PortReason::Gone => "Nothing: it leaves again when the port is back.",
     }

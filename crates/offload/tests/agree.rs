@@ -4,6 +4,7 @@ mod oracle;
 
 use flow::{Action, FlowMod, Instructions, Output};
 use offload::{FlowReason, Frame, apply};
+use oracle::tunnel::a_tunnel;
 use oracle::{Left, a_broken_frame, a_frame, pipeline, program, rules, worker};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -28,6 +29,30 @@ proptest! {
                     prop_assert_eq!(growth, i64::from(program.growth));
                     let left = Left(vec![(program.exit.port, sent.bytes, sent.partial)]);
                     prop_assert_eq!(worker(&mut pipeline, frame), left, "{:?}", program);
+                } else {
+                    prop_assert_eq!(&sent, frame);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_rung_does_what_two_switches_and_a_tunnel_do(
+        (inside, underlay) in (rules(), rules()),
+        tunnel in a_tunnel(),
+        frames in vec(prop_oneof![a_frame(), a_broken_frame()], 1..6),
+    ) {
+        let Some(mut inside) = pipeline(&inside) else { return Ok(()) };
+        let Some(mut underlay) = pipeline(&underlay) else { return Ok(()) };
+        for first in &frames {
+            let both = [&mut inside, &mut underlay];
+            let Ok(program) = tunnel.program(both, first) else { continue };
+            for frame in &frames {
+                let mut sent = frame.clone();
+                if apply(&program, &mut sent) {
+                    let left = Left(vec![(program.exit.port, sent.bytes, sent.partial)]);
+                    let worker = tunnel.worker([&mut inside, &mut underlay], frame);
+                    prop_assert_eq!(worker, left, "{:?}", program);
                 } else {
                     prop_assert_eq!(&sent, frame);
                 }

@@ -1,11 +1,12 @@
 //! The half of a port that the node keeps.
 
+use crate::bypass::{Door, Wrapping};
 use crate::chosen::Chosen;
 use crate::detail::Details;
 use crate::error::ControlError;
 use crate::facts::PortFacts;
 use api::PortSpec;
-use offload::PortReason;
+use offload::{Declined, PortReason};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use xdp::offload::Past;
@@ -49,6 +50,16 @@ pub trait PortControl: Send {
 
     /// What takes flows past the worker on this port, or why nothing does; `None` where ports of its kind, or this node, have no such thing.
     fn past(&self) -> Option<Result<Past, PortReason>> {
+        None
+    }
+
+    /// How flows that leave by it are wrapped, if nothing differs from frame to frame, or why they cannot be; `None` where it wraps none.
+    fn wrapping(&self) -> Option<Result<Arc<Wrapping>, Declined>> {
+        None
+    }
+
+    /// Of a TAP: where tunnels' packets come in that do not go through the kernel.
+    fn door(&self) -> Option<Arc<Door>> {
         None
     }
 

@@ -87,7 +87,7 @@ mod vxlan;
 pub use abilities::{Abilities, abilities};
 pub use af_packet::PacketSocket;
 pub use batch::{BODY_MAX, BodyAt, Lengths, RxBatch, Slot};
-pub use bypass::OutletFacts;
+pub use bypass::{Door, OutletFacts, Wrapped, Wrapping};
 pub use chosen::{Chosen, SealOn};
 pub use control::{Keep, PortControl};
 pub use detail::{Details, GuestFacts, Hop, Outside, PortDetail, SaFacts, Sealing};

@@ -5,8 +5,8 @@ mod ds;
 mod entropy;
 mod outer;
 
-pub use ds::{Dscp, Ecn, decapsulate_ds, outer_ds};
-pub use entropy::entropy;
+pub use ds::{Dscp, Ecn, decapsulate_ds, outer_ds, outer_dscp};
+pub use entropy::{entropy, entropy_of};
 pub use outer::{Datagram, Outer};
 
 use crate::parse::{chunk, parse_ethernet};

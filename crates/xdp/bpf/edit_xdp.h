@@ -2,7 +2,7 @@
  *
  * What a flow's program does to a frame at the XDP hook, where the tag lies in the frame and nobody else completes a checksum.
  *
- * The order is that of crates/offload/src/patch.rs: tag off, bytes and sums, TTL, tag on.
+ * The order is that of crates/offload/src/patch.rs: tag off, bytes and sums, TTL, tag on; then what a tunnel puts around it.
  */
 #ifndef SUIRO_EDIT_XDP_H
 #define SUIRO_EDIT_XDP_H
@@ -135,6 +135,39 @@ static __always_inline int edit_tag(struct xdp_md *ctx, __u16 tpid, __u16 tci)
 		return 0;
 	at[3] = bpf_htonl((__u32)tpid << 16 | tci);
 	return 1;
+}
+
+/* The ECN bits of a frame that began so. */
+static __always_inline __u8 edit_ecn(const struct offload_flow *flow, const struct flow_head *head)
+{
+	return (flow->l4_at == 34 ? head->bytes[15] : head->bytes[15] >> 4) & 3;
+}
+
+/* Puts a tunnel's headers around the frame, whose own checksums are complete: VXLAN over IPv4 (RFC 7348), ECN copied (RFC 6040). */
+static __always_inline int edit_outside(struct xdp_md *ctx, const struct offload_flow *flow, __u8 ecn)
+{
+	__u16 udp_len = bpf_xdp_get_buff_len(ctx) + 16, ip_len = bpf_htons(udp_len + 20), ds = bpf_htons(ecn);
+	__u32 zero = 0, *word, i;
+	__u16 *half;
+
+	if (bpf_xdp_adjust_head(ctx, -OFFLOAD_OUTSIDE_BYTES))
+		return 0;
+	word = (void *)(long)ctx->data;
+	half = (void *)word;
+	if ((void *)(half + OFFLOAD_OUTSIDE_BYTES / 2) > (void *)(long)ctx->data_end)
+		return 0;
+#pragma unroll
+	for (i = 0; i < OFFLOAD_OUTSIDE_BYTES / 4; i++)
+		word[i] = flow->outside[i];
+	__builtin_memcpy(half + 24, &flow->outside[12], 2);
+	half[7] |= ds;
+	half[8] = ip_len;
+	half[12] = ~fold((__u64)flow->outside_ip_sum + ip_len + ds);
+	half[19] = bpf_htons(udp_len);
+	if (!(flow->flags & OFFLOAD_OUTSIDE_SUM))
+		return 1;
+	half[20] = fold((__u64)flow->outside_pseudo_sum + bpf_htons(udp_len));
+	return finish_sum(ctx, bpf_map_lookup_elem(&summings, &zero), 34, udp_len, FLOW_UDP);
 }
 
 /* Does all of it; 0: it cannot. */

@@ -130,6 +130,9 @@ static __always_inline __u64 flow_wire_len(const struct offload_flow *flow, cons
 	__u32 is_tagged = flow->flags & OFFLOAD_PUSH_VLAN || (flow->key.dl_vlan && !(flow->flags & OFFLOAD_POP_VLAN));
 	__u64 headers = flow_headers(flow, head), tag = is_tagged ? 4 : 0, more = 0;
 
+	/* Around large ones nothing is put. */
+	if (flow->flags & OFFLOAD_OUTSIDE)
+		return len + tag + OFFLOAD_OUTSIDE_BYTES + (flow->flags & OFFLOAD_OUTSIDE_TAG ? 4 : 0);
 	if (segment && len > headers + segment)
 		more = (len - headers - 1) / segment;
 	return len + tag + more * (headers + tag);

@@ -54,6 +54,13 @@ struct offload_key {
 #define OFFLOAD_POP_VLAN 4
 #define OFFLOAD_PUSH_VLAN 8
 #define OFFLOAD_ZERO_SUM 16 /* UDP over IPv4: checksum 0 means that there is none */
+#define OFFLOAD_OUTSIDE 32 /* a tunnel's headers are put around it */
+#define OFFLOAD_OUTSIDE_SUM 64 /* their UDP has a checksum */
+#define OFFLOAD_OUTSIDE_TAG 128 /* they have a tag */
+
+/* Bytes of a tunnel's headers: Ethernet, IPv4, UDP, VXLAN; and words of 32 bits that they take. */
+#define OFFLOAD_OUTSIDE_BYTES 50
+#define OFFLOAD_OUTSIDE_WORDS 13
 
 /* The value of map `flows`. */
 struct offload_flow {
@@ -87,6 +94,12 @@ struct offload_flow {
 	struct offload_key key;
 	__u32 reserved_3;
 	__u32 shapes[OFFLOAD_SHAPES_EACH]; /* likewise: what a frame waits for at the worker, where one of them has nothing left */
+	__u32 outside[OFFLOAD_OUTSIDE_WORDS]; /* a tunnel's headers; lengths, checksums and ECN are 0 */
+	__u16 outside_ip_sum; /* of their IPv4 header as it is here, as words lie in a frame */
+	__u16 outside_pseudo_sum; /* of UDP's pseudo-header, without the length */
+	__u16 outside_tci;
+	__u16 outside_tpid;
+	__u32 reserved_4;
 };
 
 /* offload_limit.unit */

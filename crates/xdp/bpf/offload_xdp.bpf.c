@@ -98,7 +98,13 @@ static __always_inline int leave(struct xdp_md *ctx, struct offload_flow *flow, 
 	shapes_spend(flow, flow_wire_len(flow, head, len - tag, 0));
 	if (MAY_BE_UNFINISHED)
 		edit_finish(ctx, flow, head, tag);
-	return edit(ctx, flow) ? bpf_redirect(flow->exit, 0) : XDP_DROP;
+	if (!edit(ctx, flow))
+		return XDP_DROP;
+	if (flow->flags & OFFLOAD_OUTSIDE && !edit_outside(ctx, flow, edit_ecn(flow, head)))
+		return XDP_DROP;
+	if (flow->flags & OFFLOAD_OUTSIDE_TAG && !edit_tag(ctx, flow->outside_tpid, flow->outside_tci))
+		return XDP_DROP;
+	return bpf_redirect(flow->exit, 0);
 }
 
 SEC(SUIRO_XDP_SECTION)

@@ -9,6 +9,7 @@ mod oracle;
 use flow::{Counted, FlowFilter, Pipeline};
 use offload::{FlowProgram, Frame, Handle, apply};
 use oracle::play::NOW;
+use oracle::tunnel::a_tunnel;
 use oracle::{Left, a_broken_frame, a_frame, pipeline, program, rules, worker};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -149,6 +150,48 @@ fn agree(rung: &Trial, frames: impl Strategy<Value = Frame>) {
     }
     println!("{} frames, {} by the rung", seen.get(), taken.get());
     assert!(taken.get() * 10 > seen.get(), "{} of {} frames", taken.get(), seen.get());
+}
+
+/// Programs of two switches and a tunnel between them: the rung puts the headers around frames that both switches and the tunnel would.
+#[test]
+fn xdp_puts_a_tunnels_headers_around_frames_as_the_workers_do() {
+    let Some(Rung { rung, root: _ }) = &Rung::open("outside", |root| Trial::xdp(root, false))
+    else {
+        return;
+    };
+    let (seen, taken) = (Cell::new(0), Cell::new(0));
+    let frames = a_broken_frame().prop_map(|frame| Frame { segment: None, ..frame });
+    let cases = ((rules(), rules()), a_tunnel(), vec(frames, 1..FRAMES));
+    while seen.get() < wanted() / 2 {
+        let config = Config { cases: CASES, failure_persistence: None, ..Config::default() };
+        let done = TestRunner::new(config).run(&cases, |((inside, underlay), tunnel, frames)| {
+            let Some(mut inside) = pipeline(&inside) else { return Ok(()) };
+            let Some(mut underlay) = pipeline(&underlay) else { return Ok(()) };
+            for first in &frames {
+                let both = [&mut inside, &mut underlay];
+                let Ok(flow) = tunnel.program(both, first) else { continue };
+                let _gone = Gone(rung, rung.install(&flow));
+                for frame in frames.iter().map(|other| sibling(first, other)).chain(frames.clone())
+                {
+                    seen.set(seen.get() + 1);
+                    let (mut by_rung, mut by_oracle) = (frame.clone(), frame.clone());
+                    let is_taken = rung.run(&mut by_rung).unwrap();
+                    prop_assert_eq!(is_taken, apply(&flow, &mut by_oracle), "{:?}", flow);
+                    prop_assert_eq!(&by_rung, &by_oracle, "{:?}\n{:?}", flow, frame);
+                    if is_taken {
+                        let left = Left(vec![(flow.exit.port, by_rung.bytes, None)]);
+                        let worker = tunnel.worker([&mut inside, &mut underlay], &frame);
+                        prop_assert_eq!(worker, left, "{:?}", frame);
+                        taken.set(taken.get() + 1);
+                    }
+                }
+            }
+            Ok(())
+        });
+        done.unwrap();
+    }
+    println!("{} frames, {} by the rung", seen.get(), taken.get());
+    assert!(taken.get() * 20 > seen.get(), "{} of {} frames", taken.get(), seen.get());
 }
 
 #[test]

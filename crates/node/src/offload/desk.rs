@@ -175,6 +175,9 @@ impl Desk {
             note.held.iter().for_each(|held| port.set_held(held));
             kernel.port_came(at, port);
         }
+        if let (Some(kernel), Some(door)) = (&mut self.kernel, &note.door) {
+            kernel.xdp.passage_came(at, door.passage().clone());
+        }
         if self.tables.port_is(at, note) {
             self.with(|engine, rungs, tables, now| engine.changed(at.switch, rungs, tables, now));
         }
@@ -188,7 +191,7 @@ impl Desk {
         self.with(|engine, rungs, tables, now| {
             let why = PortReason::Gone.into();
             engine.bring_back(
-                |name, program| name.0 == at || program.exit == at,
+                |_, program| program.ports().any(|port| port == at),
                 &why,
                 (rungs, tables),
                 now,
@@ -214,7 +217,12 @@ impl Desk {
             );
         }
         let flows = Arc::new(opened);
-        self.kernel = Some(Kernel::new(flows.clone()));
+        let mut kernel = Kernel::new(flows.clone());
+        // TAPs were opened before, and stay as they are.
+        for (at, note) in self.tables.notes() {
+            note.door.iter().for_each(|door| kernel.xdp.passage_came(at, door.passage().clone()));
+        }
+        self.kernel = Some(kernel);
         self.tables.prepared(flows.clone());
         Ok(flows)
     }

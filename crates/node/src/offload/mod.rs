@@ -16,6 +16,7 @@
 mod desk;
 mod kept;
 mod tables;
+mod underlay;
 mod words;
 
 pub use desk::purge;
@@ -26,7 +27,10 @@ use crate::store::OffloadRecords;
 use api::Fault;
 use datapath::{Datapath, PortAt, PortQueues, Publisher, SwitchId};
 use desk::Desk;
-use offload::{Explained, FlowLine, FlowName, Moved, PerFrame, Policy, PortReason, RungLine};
+use offload::{
+    Declined, Explained, FlowLine, FlowName, Moved, PerFrame, Policy, PortReason, RungLine,
+};
+use port::{Door, Wrapping};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -59,6 +63,10 @@ pub struct PortNote {
     pub past: Option<Result<Past, PortReason>>,
     /// Why flows cannot leave by it, if they cannot.
     pub exit: Result<(), PortReason>,
+    /// Of a tunnel: how flows are wrapped, or why they cannot be.
+    pub wrapping: Option<Result<Arc<Wrapping>, Declined>>,
+    /// Of a TAP: where tunnels' packets come in.
+    pub door: Option<Arc<Door>>,
     /// Longest packet after Ethernet header and tags.
     pub mtu: u32,
     /// Whether frames pass it.

@@ -95,9 +95,33 @@ impl Tables {
         self.switches.values_mut().for_each(|known| known.tables = None);
     }
 
-    fn tables(&self, switch: SwitchId) -> Option<Arc<Snapshot>> {
+    pub(super) fn tables(&self, switch: SwitchId) -> Option<Arc<Snapshot>> {
         let known = self.switches.get(&switch)?;
         Some(known.tables.clone().unwrap_or_else(|| known.publisher.tables()))
+    }
+
+    /// What is known of a port.
+    pub(super) fn note(&self, at: PortAt) -> Option<&PortNote> {
+        self.ports.get(&at)
+    }
+
+    pub(super) fn notes(&self) -> impl Iterator<Item = (PortAt, &PortNote)> {
+        self.ports.iter().map(|(&at, note)| (at, note))
+    }
+
+    /// The longest packet that leaves by a port past the worker, or by a tunnel.
+    fn check_exit(&self, at: PortAt) -> Result<u32, Declined> {
+        match self.note(at) {
+            Some(PortNote { wrapping: Some(wrapping), is_up, mtu, .. }) => {
+                wrapping.as_ref().map_err(Clone::clone)?;
+                if *is_up { Ok(*mtu) } else { Err(PortReason::Down.into()) }
+            }
+            _ => {
+                let note = self.check_port(at)?;
+                note.exit?;
+                Ok(note.mtu)
+            }
+        }
     }
 
     /// Whether a port takes part in anything past the worker.
@@ -145,9 +169,7 @@ fn push<const N: usize>(
 
 impl Facts for Asked<'_> {
     fn mtu(&self, exit: PortNo) -> Result<u32, Declined> {
-        let note = self.tables.check_port(PortAt { switch: self.switch, port: exit })?;
-        note.exit?;
-        Ok(note.mtu)
+        self.tables.check_exit(PortAt { switch: self.switch, port: exit })
     }
 
     fn limits(&self, meter: u32, out: &mut ArrayVec<LimitId, MAX_LIMITS>) -> Result<(), Declined> {
@@ -177,6 +199,18 @@ impl Facts for Asked<'_> {
 impl Tables {
     fn resolved(
         &self,
+        name: &FlowName,
+        before: &[LimitId],
+        now: Nanos,
+    ) -> Result<FlowProgram, Declined> {
+        let program = self.through_switch(name, before, now)?;
+        self.check_port(name.0)?;
+        self.through_tunnel(program, now)
+    }
+
+    /// What one switch does with a flow.
+    pub(super) fn through_switch(
+        &self,
         &(from, ref key): &FlowName,
         before: &[LimitId],
         now: Nanos,
@@ -186,7 +220,6 @@ impl Tables {
         let before = Cell::new(before);
         let asked = Asked { tables: self, switch: from.switch, snapshot, before };
         let program = FlowProgram::of(from, key, &resolved, &asked)?;
-        self.check_port(from)?;
         if !snapshot.has_learned(&program.credits, from.port, now) {
             return Err(FlowReason::LearnsMac.into());
         }
@@ -194,7 +227,17 @@ impl Tables {
     }
 }
 
+/// Frames that have so many bytes more each.
+pub(super) fn grown(Sent { frames, bytes }: Sent, growth: i16) -> Sent {
+    Sent { frames, bytes: bytes.saturating_add_signed(frames as i64 * i64::from(growth)) }
+}
+
 impl Tables {
+    /// Counts at a port what passed it past the workers.
+    pub(super) fn credit_port(&self, at: PortAt, passed: PastWorkers) {
+        self.datapath.iter().for_each(|datapath| datapath.credit(at, passed));
+    }
+
     /// Whether the greatest rates on a flow's way are still those that it takes from.
     fn keeps_rates(&self, program: &FlowProgram) -> bool {
         let Some(datapath) = &self.datapath else { return true };
@@ -239,6 +282,7 @@ impl World for Tables {
             && is_there(program.exit)
             && self.ports[&program.exit].exit.is_ok()
             && self.keeps_rates(program)
+            && self.holds_underlay(program, now)
     }
 
     fn credit(&mut self, program: &FlowProgram, counts: Counts) {
@@ -248,15 +292,17 @@ impl World for Tables {
         if let Some(tables) = self.tables(program.from.switch) {
             tables.credit(&program.credits, program.from.port, (counted, dropped), used);
         }
-        let Some(datapath) = &self.datapath else { return };
-        let (left, left_bytes) = (frames - limited, bytes - limited_bytes);
-        let tx_bytes = left_bytes.saturating_add_signed(left as i64 * i64::from(program.growth));
         let rx = Sent { frames, bytes };
         let metered = limited;
-        datapath.credit(program.from, PastWorkers { rx, metered, ..PastWorkers::default() });
-        let tx = Sent { frames: left, bytes: tx_bytes };
+        self.credit_port(program.from, PastWorkers { rx, metered, ..PastWorkers::default() });
+        let left = Sent { frames: frames - limited, bytes: bytes - limited_bytes };
+        let left = grown(left, program.growth);
+        let tx = match &program.underlay {
+            None => left,
+            Some(underlay) => self.credit_underlay(program, underlay, (left, used)),
+        };
         let queue = program.queue;
-        datapath.credit(program.exit, PastWorkers { tx, queue, ..PastWorkers::default() });
+        self.credit_port(program.exit, PastWorkers { tx, queue, ..PastWorkers::default() });
     }
 
     fn quiesce(&mut self) {

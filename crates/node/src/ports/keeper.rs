@@ -38,7 +38,10 @@ fn note(entry: &Entry, facts: &PortFacts, held: Option<Arc<AtomicU64>>) -> PortN
     let past = entry.control().and_then(PortControl::past);
     let exit = past.as_ref().map_or(Ok(()), |past| past.as_ref().map_or(Ok(()), Past::exit));
     let (mtu, is_up) = (facts.longest(), entry.admin_up && facts.up);
-    PortNote { kind, past, exit, mtu, is_up, queues: entry.wanted.queues.clone(), held }
+    let wrapping = entry.control().and_then(PortControl::wrapping);
+    let door = entry.control().and_then(PortControl::door);
+    let queues = entry.wanted.queues.clone();
+    PortNote { kind, past, exit, wrapping, door, mtu, is_up, queues, held }
 }
 
 /// What an open port is held by.

@@ -22,6 +22,7 @@ type Providers<'p, 'r> = &'p mut [&'r mut dyn Provider];
 impl Engine {
     /// Does what is due.
     pub fn turn(&mut self, providers: Providers<'_, '_>, world: &mut impl World, now: Nanos) {
+        self.follow_underlays(providers, world, now);
         self.go_on(providers, world, now);
         if now.since(self.read_at) >= WINDOW_NS {
             self.read_at = now;
@@ -75,7 +76,10 @@ impl Engine {
         now: Nanos,
     ) {
         let mut fell = false;
-        for (name, flow) in self.flows.iter_mut().filter(|(name, _)| name.0.switch == switch) {
+        for (name, flow) in &mut self.flows {
+            if !flow.passes(name, switch) {
+                continue;
+            }
             match &mut flow.state {
                 State::Worker { why: Declined::Policy(_), .. } => {}
                 State::Worker { retry, refusals, .. } => (*retry, *refusals) = (now, 0),
@@ -127,6 +131,24 @@ impl Engine {
             let _late = provider.settle(SETTLE);
         }
         world.quiesce();
+    }
+
+    /// Flows fall whose tunnels find another way: no switch publishes that.
+    fn follow_underlays(
+        &mut self,
+        providers: Providers<'_, '_>,
+        world: &mut impl World,
+        now: Nanos,
+    ) {
+        for flow in self.flows.values_mut() {
+            if let State::Stay(stay) = &mut flow.state
+                && stay.program.underlay.is_some()
+                && !matches!(stay.stage, Stage::Falling { .. })
+                && !world.holds(&stay.program, now)
+            {
+                fall(stay, providers, MoveReason::RulesChange.into());
+            }
+        }
     }
 
     /// Stays that are under way go on.
@@ -329,6 +351,15 @@ impl Engine {
 }
 
 impl Flow {
+    /// Whether what a switch does with it may change.
+    fn passes(&self, name: &FlowName, switch: SwitchId) -> bool {
+        match &self.state {
+            State::Worker { why: Declined::Port(PortReason::NoWay), .. } => true,
+            State::Worker { .. } => name.0.switch == switch,
+            State::Stay(stay) => stay.program.ports().any(|port| port.switch == switch),
+        }
+    }
+
     /// It is on the worker again; true if it was up for less than its residence.
     fn came_back(&mut self, why: Declined, now: Nanos) -> bool {
         let is_flap = now.since(self.since) < 1_000_000_000

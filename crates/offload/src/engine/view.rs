@@ -140,7 +140,7 @@ impl Flow {
             rate: self.traffic.rate as u64,
             pps: self.traffic.pps as u64,
             limits: program.map_or(0, |program| program.limits.len()),
-            exit: program.map(|program| program.exit.port),
+            exit: program.map(|program| program.out().port),
             moves: self.moves,
             next,
         }

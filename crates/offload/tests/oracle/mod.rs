@@ -1,6 +1,7 @@
 //! Random rules and frames, and what the worker makes of them: what every rung is compared with.
 
 pub mod play;
+pub mod tunnel;
 
 pub use play::{Left, pipeline, program, worker};
 

@@ -7,6 +7,7 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use wire::Offload;
+use xdp::offload::Passage;
 
 /// Of an interface, in its namespace.
 pub(super) type Index = u32;
@@ -27,13 +28,15 @@ pub(crate) struct Injected {
 }
 
 /// The entrance, of which its port and all tunnels know.
-pub(crate) struct Door {
+pub struct Door {
     /// One for each receiving queue of the TAP.
     lanes: Box<[Arc<Mailbox<Injected>>]>,
     /// Made for the first frame: most TAPs never see one.
     spare: OnceLock<ArrayQueue<Vec<u8>>>,
     /// The TAP's MAC address, as a number.
     mac: AtomicU64,
+    /// What entered and left the lanes.
+    passage: Arc<Passage>,
 }
 
 impl Door {
@@ -43,8 +46,9 @@ impl Door {
     /// There are no more descriptors.
     pub(crate) fn new(queues: usize, mac: [u8; 6], bells: &Bells) -> io::Result<Arc<Self>> {
         let lane = |_| Mailbox::new(ROOM, bells.clone()).map(Arc::new);
-        let lanes = (0..queues).map(lane).collect::<io::Result<_>>();
-        Ok(Arc::new(Self { lanes: lanes?, spare: OnceLock::new(), mac: number(mac).into() }))
+        let lanes = (0..queues).map(lane).collect::<io::Result<_>>()?;
+        let (spare, mac) = (OnceLock::new(), number(mac).into());
+        Ok(Arc::new(Self { lanes, spare, mac, passage: Arc::new(Passage::new(queues)) }))
     }
 
     /// What a receiving queue looks into.
@@ -54,8 +58,19 @@ impl Door {
 
     /// Has a frame come in, with others of its flow in order; false if there is no room.
     pub(crate) fn inject(&self, flow: usize, frame: Injected) -> bool {
-        let refused = self.lanes[flow % self.lanes.len()].push(frame);
-        refused.map_err(|frame| self.give_back(frame.bytes)).is_ok()
+        let lane = flow % self.lanes.len();
+        self.passage.enter(lane);
+        let refused = self.lanes[lane].push(frame);
+        let taken = refused.map_err(|frame| {
+            self.give_back(frame.bytes);
+            self.passage.leave(lane, 1);
+        });
+        taken.is_ok()
+    }
+
+    /// What entered and left the lanes.
+    pub fn passage(&self) -> &Arc<Passage> {
+        &self.passage
     }
 
     /// An empty buffer.

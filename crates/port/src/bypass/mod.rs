@@ -28,11 +28,14 @@
 mod door;
 mod inbox;
 mod outlet;
+mod wrapping;
 
-pub(crate) use door::{Door, DoorKeeper, Injected};
+pub use door::Door;
+pub(crate) use door::{DoorKeeper, Injected};
 pub(crate) use inbox::{Arrival, Claims, Inbox, Sorter, Whose};
 pub(crate) use outlet::{Datagrams, Ends};
 pub use outlet::{Outlet, OutletFacts};
+pub use wrapping::{Wrapped, Wrapping};
 
 use crate::mailbox::Bells;
 use crate::netns::{Netns, NetnsRef};

@@ -1,6 +1,6 @@
 //! A tunnel's way to a TAP's side entrance.
 
-use super::{Injected, Place};
+use super::{Door, Injected, Place};
 use crate::underlay::{NextHop, NoHop, Watched};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -98,6 +98,22 @@ impl Outlet {
             false => bytes.chunks(segment.max(1)).all(|datagram| inject(datagram, None)),
         };
         Some(if is_sent { Ok(()) } else { Err(DropReason::TxFull) })
+    }
+
+    /// The headers of packets of such entropy now, their source port, the entrance that they take, and what the way carries; `None`: they go
+    /// through the kernel.
+    pub(super) fn headers(&self, entropy: u32) -> Option<(Outer, u16, Arc<Door>, u32)> {
+        let flow = entropy as usize % self.ports.len();
+        let hop = self.ways[flow % self.ways.len()].next_hop();
+        let hop: &NextHop = hop.as_ref().as_ref().ok()?;
+        Some((self.outer(hop), self.ports[flow], self.place.door(hop.interface)?, hop.mtu))
+    }
+
+    /// Packets of such entropy went this way past the worker, too.
+    pub(super) fn went(&self, entropy: u32, packets: u64) {
+        let flow = entropy as usize % self.ports.len();
+        self.ways[flow % self.ways.len()].used();
+        self.past.fetch_add(packets, Relaxed);
     }
 
     fn outer(&self, hop: &NextHop) -> Outer {

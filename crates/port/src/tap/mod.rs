@@ -222,6 +222,10 @@ impl PortControl for TapControl {
         Ok(self.interface.facts(link, &self.mode, &notes))
     }
 
+    fn door(&self) -> Option<Arc<Door>> {
+        Some(self.keeper.door.clone())
+    }
+
     fn set_admin(&self, up: bool) -> Result<(), ControlError> {
         self.interface.set_admin(self.index, up)
     }

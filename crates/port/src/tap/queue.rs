@@ -26,6 +26,7 @@ pub(super) struct TapRx {
     file: Arc<OwnedFd>,
     door: Arc<Door>,
     lane: Arc<Mailbox<Injected>>,
+    queue: usize,
     /// Readable when the file is, or a frame waits at the side entrance.
     either: OwnedFd,
     /// Frames of the last round that came in there.
@@ -42,7 +43,7 @@ impl TapRx {
             epoll::add(&either, source, epoll::EventData::new_u64(0), epoll::EventFlags::IN)?;
         }
         let (held, turns) = (Vec::with_capacity(BATCH), Turns::default());
-        Ok(Self { file, door, lane, either, held, turns, merger: Merger::default() })
+        Ok(Self { file, door, lane, queue, either, held, turns, merger: Merger::default() })
     }
 
     /// Takes what came in at the side entrance; how many frames.
@@ -112,6 +113,7 @@ impl RxQueue for TapRx {
     }
 
     fn release(&mut self) {
+        self.door.passage().leave(self.queue, self.held.len() as u64);
         self.held.drain(..).for_each(|frame| self.door.give_back(frame.bytes));
     }
 

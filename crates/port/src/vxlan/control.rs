@@ -6,7 +6,7 @@ use super::path::Path;
 use super::security::{Sealed, Security};
 use super::senders::Senders;
 use super::way::Way;
-use crate::bypass::{Claims, Outlet};
+use crate::bypass::{Claims, Outlet, Wrapping};
 use crate::chosen::Chosen;
 use crate::control::{Keep, PortControl};
 use crate::detail::{Details, Outside, PortDetail};
@@ -14,6 +14,7 @@ use crate::error::ControlError;
 use crate::facts::PortFacts;
 use crate::vxlan::tunnel::Tunnel;
 use api::PortSpec;
+use offload::{Declined, FlowReason, PortReason};
 use std::io;
 use std::net::IpAddr;
 use std::sync::atomic::Ordering::Relaxed;
@@ -180,6 +181,18 @@ impl PortControl for VxlanControl {
 
     fn outgrown(&self) -> Option<String> {
         self.way.is_another()
+    }
+
+    fn wrapping(&self) -> Option<Result<Arc<Wrapping>, Declined>> {
+        let &Tunnel { vni, dscp, mss_clamp, .. } = &self.tunnel;
+        let outlet = self.past.as_ref().and_then(|past| past.0.outlet());
+        Some(match (outlet, vni) {
+            _ if self.sealed.is_some() => Err(FlowReason::Encrypted.into()),
+            (Some(outlet), Some(vni)) => {
+                Ok(Arc::new(Wrapping { outlet: outlet.clone(), vni, dscp, mss_clamp }))
+            }
+            _ => Err(PortReason::ThroughKernel.into()),
+        })
     }
 
     fn details(&self) -> Option<Arc<dyn Details>> {

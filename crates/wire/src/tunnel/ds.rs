@@ -70,6 +70,14 @@ pub fn outer_ds(head: &[u8], dscp: Dscp) -> u8 {
     }
 }
 
+/// The outer DSCP of a packet whose inner one this is.
+pub fn outer_dscp(inner: u8, dscp: Dscp) -> u8 {
+    match dscp {
+        Dscp::Pipe(outer) => outer,
+        Dscp::Uniform | Dscp::Identity | Dscp::WholeByte => inner,
+    }
+}
+
 /// Brings into a frame that begins with `head` what happened to the outer DS field; false: the frame must be dropped.
 #[must_use]
 pub fn decapsulate_ds(head: &mut [u8], outer: u8, dscp: Dscp) -> bool {

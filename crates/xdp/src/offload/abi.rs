@@ -21,6 +21,12 @@ pub(crate) const DEC_TTL: u32 = 2;
 pub(crate) const POP_VLAN: u32 = 4;
 pub(crate) const PUSH_VLAN: u32 = 8;
 pub(crate) const ZERO_SUM: u32 = 16;
+pub(crate) const OUTSIDE: u32 = 32;
+pub(crate) const OUTSIDE_SUM: u32 = 64;
+pub(crate) const OUTSIDE_TAG: u32 = 128;
+
+pub(crate) const OUTSIDE_BYTES: usize = 50;
+pub(crate) const OUTSIDE_WORDS: usize = 13;
 
 pub(crate) const KILOBITS: u64 = 0;
 pub(crate) const FRAMES: u64 = 1;
@@ -113,6 +119,18 @@ mirrors! {
         reserved_3: u32,
         /// Places in map `limits`, plus 1.
         shapes: [u32; SHAPES_EACH],
+        /// A tunnel's headers.
+        outside: [u32; OUTSIDE_WORDS],
+        /// Of their IPv4 header, as it lies in a frame.
+        outside_ip_sum: u16,
+        /// Of UDP's pseudo-header, without the length.
+        outside_pseudo_sum: u16,
+        /// Of their tag.
+        outside_tci: u16,
+        /// Its type.
+        outside_tpid: u16,
+        /// Zero.
+        reserved_4: u32,
     }
     /// `struct offload_port`.
     OffloadPort = "offload_port" {

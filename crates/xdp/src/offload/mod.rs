@@ -25,6 +25,7 @@ mod key;
 #[cfg(test)]
 mod layout_tests;
 mod limit;
+mod passage;
 mod past;
 #[cfg(feature = "testing")]
 mod rehearsal;
@@ -40,6 +41,7 @@ mod xdp;
 pub use error::OffloadError;
 pub use flows::{Flows, PIN_ROOT};
 pub use limit::Limit;
+pub use passage::Passage;
 pub use past::Past;
 #[cfg(feature = "testing")]
 pub use rehearsal::Way;

@@ -1,11 +1,12 @@
 //! The provider of one of the kernel's rungs: which flows it has, between which ports.
 
 use super::flows::Flows;
+use super::passage::Passage;
 use super::seat::RungPort;
 use super::{key, value};
 use flow::PortAt;
 use offload::{
-    CardReason, Counts, Declined, FlowProgram, Handle, NotSettled, Order, Orphan, Patch,
+    CardReason, Counts, Declined, EditKind, FlowProgram, Handle, NotSettled, Order, Orphan, Patch,
     PortReason, Price, Provider, ProviderName, Side,
 };
 use std::collections::{BTreeMap, HashMap};
@@ -20,6 +21,8 @@ const INSERT: Duration = Duration::from_micros(10);
 pub struct Rung<P> {
     flows: Arc<Flows>,
     ports: HashMap<PortAt, Arc<P>>,
+    /// Of the underlay's ports by which tunnels' packets come in.
+    passages: HashMap<PortAt, Arc<Passage>>,
     installed: BTreeMap<Handle, Installed<P>>,
     /// The next flow to read.
     cursor: Handle,
@@ -30,6 +33,7 @@ pub struct Rung<P> {
 struct Installed<P> {
     from: Arc<P>,
     exit: Arc<P>,
+    passage: Option<Arc<Passage>>,
     key: super::abi::OffloadKey,
     /// It keeps greatest rates.
     is_shaped: bool,
@@ -40,8 +44,8 @@ struct Installed<P> {
 impl<P: RungPort> Rung<P> {
     /// Without ports.
     pub fn new(flows: Arc<Flows>) -> Self {
-        let (ports, installed) = (HashMap::new(), BTreeMap::new());
-        Self { flows, ports, installed, cursor: Handle(0), settled: 0 }
+        let (ports, passages, installed) = Default::default();
+        Self { flows, ports, passages, installed, cursor: Handle(0), settled: 0 }
     }
 
     /// A port was opened.
@@ -52,6 +56,12 @@ impl<P: RungPort> Rung<P> {
     /// A port is no longer there. Its flows must have been removed.
     pub fn port_went(&mut self, at: PortAt) {
         self.ports.remove(&at);
+        self.passages.remove(&at);
+    }
+
+    /// Tunnels' packets come in by a port this way.
+    pub fn passage_came(&mut self, at: PortAt, passage: Arc<Passage>) {
+        self.passages.insert(at, passage);
     }
 
     /// The node ends: programs stay only where a flow comes in or leaves.
@@ -77,6 +87,13 @@ impl<P: RungPort> Rung<P> {
         let (entry, way_out) = (from.seat(), exit.seat());
         if entry.netns != way_out.netns || entry.index == way_out.index {
             return Err(PortReason::ExitTakesNoFrames.into());
+        }
+        if let Some(underlay) = &flow.underlay {
+            if P::RUNG != ProviderName::Xdp {
+                return Err(CardReason::Action(EditKind::Tunnel).into());
+            }
+            // Without it nobody knows what is under way.
+            self.passages.get(&underlay.from).ok_or(PortReason::NoWay)?;
         }
         if flow.limits.len() > super::abi::LIMITS_EACH {
             return Err(offload::FlowReason::Limits.into());
@@ -105,22 +122,28 @@ impl<P: RungPort> Provider for Rung<P> {
         let key = key::to_kernel(from.seat().place, &flow.key);
         let (patch, index) = (&Patch::of(flow), exit.seat().index);
         let FlowProgram { max_len, limits, shapes, .. } = flow;
-        let way = value::Way { patch, exit: index, max_len: *max_len, limits, shapes };
+        let outside = flow.underlay.as_ref().map(|underlay| &underlay.outside);
+        let way = value::Way { patch, outside, exit: index, max_len: *max_len, limits, shapes };
         let added = self.flows.add(&value::of(key, &way));
         let place = added.map_err(|error| refused(&error))?;
         let place = place.ok_or(CardReason::Full { slots: self.flows.capacity() })?;
         let (from, exit) = (from.clone(), exit.clone());
+        let inlet = flow.underlay.as_ref().map(|underlay| underlay.from);
+        let passage = inlet.and_then(|inlet| self.passages.get(&inlet)).cloned();
         let is_shaped = !shapes.is_empty();
         let down = self.settled;
         exit.seat().count_shaped(is_shaped.into());
-        self.installed.insert(Handle(place), Installed { from, exit, key, is_shaped, down });
+        let installed = Installed { from, exit, passage, key, is_shaped, down };
+        self.installed.insert(Handle(place), installed);
         Ok(Handle(place))
     }
 
     fn want(&mut self, handle: Handle, side: Side) -> Result<(), Declined> {
         let found = self.installed.get_mut(&handle).ok_or(CardReason::Gone)?;
         match side {
-            Side::Rung => found.from.seat().raise(handle.0, &found.exit),
+            Side::Rung => {
+                found.from.seat().raise(handle.0, &found.exit, found.passage.as_ref());
+            }
             Side::Worker => {
                 found.exit.seat().falls();
                 found.from.seat().lower(handle.0);
@@ -208,9 +231,10 @@ impl<P: RungPort> Rung<P> {
         let is_shaped = flow.shapes[0] != 0;
         way.seat().count_shaped(is_shaped.into());
         if is_shaped && value::side(flow.gate) == Side::Rung {
-            port.seat().raise(handle.0, &way);
+            port.seat().raise(handle.0, &way, None);
         }
-        let installed = Installed { from: port, exit: way, key, is_shaped, down: self.settled };
+        let (passage, down) = (None, self.settled);
+        let installed = Installed { from: port, exit: way, passage, key, is_shaped, down };
         self.installed.insert(handle, installed);
         Some(Orphan {
             handle,
@@ -218,6 +242,7 @@ impl<P: RungPort> Rung<P> {
             key: key::from_kernel(&key, from.port),
             exit: Some(exit),
             patch: value::patch(&flow),
+            is_wrapped: value::is_wrapped(&flow),
             limits: super::limit::places(&flow.limits).collect(),
             shapes: super::limit::places(&flow.shapes).collect(),
             side: value::side(flow.gate),

@@ -1,11 +1,12 @@
 //! A port's place on a rung, and when nothing of a flow is under way in its worker.
 //!
 //! Nothing is when all that was given to the worker was received or lost, all that was received was sent, and the stacks behind the exits have
-//! all that was sent, and no frame waits in an exit's queues. Frames that a socket lost are nobody's in particular: a moment without any settles them all.
+//! all that was sent, and no frame waits in an exit's queues. Between them may lie a tunnel: what entered it must have left it ([`Passage`]). Frames that a socket lost are nobody's in particular: a moment without any settles them all.
 
 use super::abi::OffloadPort;
 use super::error::OffloadError;
 use super::flows::Flows;
+use super::passage::Passage;
 use offload::{PortReason, ProviderName};
 use std::io;
 use std::mem::offset_of;
@@ -118,6 +119,20 @@ pub struct Seat<P> {
 struct Rising<P> {
     place: u32,
     exit: Arc<P>,
+    /// Of one that leaves by a tunnel: where its packets go to the switch of the underlay.
+    passage: Option<Arc<Passage>>,
+    /// What it had been given when it was last looked at, and what had entered the passage by then.
+    mark: Option<(u64, Vec<u64>)>,
+}
+
+impl<P> Rising<P> {
+    /// Whether none of the frames that it was given is between two switches.
+    fn is_through(&mut self, given: u64) -> bool {
+        let Some(passage) = &self.passage else { return true };
+        let mark = self.mark.take().filter(|mark| mark.0 == given);
+        let mark = self.mark.insert(mark.unwrap_or_else(|| (given, passage.entered())));
+        passage.has_let_through(&mark.1)
+    }
 }
 
 impl<P: RungPort> Seat<P> {
@@ -205,8 +220,9 @@ impl<P: RungPort> Seat<P> {
         if !is_settled()? {
             return Ok(());
         }
-        for (flow, given) in rising.iter().zip(given) {
-            if flow.exit.is_sent() && flow.exit.seat().waiting() == 0 {
+        for (flow, given) in rising.iter_mut().zip(given) {
+            let is_through = flow.is_through(given);
+            if is_through && flow.exit.is_sent() && flow.exit.seat().waiting() == 0 {
                 self.flows.done(flow.place).store(given, Ordering::Release);
             }
         }
@@ -220,11 +236,12 @@ impl<P: RungPort> Seat<P> {
     }
 
     /// The flow goes up to the rung as soon as nothing of it is under way.
-    pub(super) fn raise(&self, place: u32, exit: &Arc<P>) {
+    pub(super) fn raise(&self, place: u32, exit: &Arc<P>, passage: Option<&Arc<Passage>>) {
         self.flows.want_rung(place);
         let mut rising = lock(&self.rising);
         rising.retain(|flow| flow.place != place);
-        rising.push(Rising { place, exit: exit.clone() });
+        let (exit, passage) = (exit.clone(), passage.cloned());
+        rising.push(Rising { place, exit, passage, mark: None });
         self.is_rising.store(true, Ordering::Relaxed);
     }
 }

@@ -6,7 +6,7 @@ use super::{key, value, xdp};
 use crate::verified::verified;
 use aya::Ebpf;
 use aya::programs::{SchedClassifier, TestRun, TestRunOptions, Xdp};
-use offload::{Counts, FlowProgram, Frame, Handle, Patch, ProviderName};
+use offload::{Counts, FlowProgram, Frame, Handle, OUTSIDE, Patch, ProviderName};
 use std::path::Path;
 use wire::eth_type;
 
@@ -73,7 +73,8 @@ impl Trial {
     pub fn install(&self, program: &FlowProgram) -> Handle {
         let patch = &Patch::of(program);
         let FlowProgram { max_len, limits, shapes, .. } = program;
-        let way = value::Way { patch, exit: 1, max_len: *max_len, limits, shapes };
+        let outside = program.underlay.as_ref().map(|underlay| &underlay.outside);
+        let way = value::Way { patch, outside, exit: 1, max_len: *max_len, limits, shapes };
         let flow = value::of(key::to_kernel(PORT, &program.key), &way);
         let place = self.flows.add(&flow).ok().flatten().expect("there is room in the maps");
         self.flows.set_done(place);
@@ -107,7 +108,7 @@ impl Trial {
     }
 
     fn run_stage(&self, frame: &mut Frame) -> Result<bool, OffloadError> {
-        let mut left = vec![0; frame.bytes.len() + TAG];
+        let mut left = vec![0; frame.bytes.len() + 2 * TAG + OUTSIDE];
         let (data_in, data_out) = (Some(&frame.bytes[..]), Some(&mut left[..]));
         let options = TestRunOptions { data_in, data_out, ..TestRunOptions::new() };
         let stage: Option<&Xdp> =

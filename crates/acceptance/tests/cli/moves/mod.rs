@@ -2,6 +2,7 @@
 //! comes late or twice, none by an old rule, and who controls the switch hears exactly what was sent.
 
 mod talk;
+mod tunnel;
 
 use super::offload::{TC, Under, XDP, leaves_nothing, place};
 use acceptance::{Place, Speaker, privileged, sh, until_within};

@@ -1,0 +1,88 @@
+//! Programs of flows that leave by a tunnel: of two switches' programs, one.
+
+use crate::headers::{OUTSIDE, Outside};
+use crate::program::{Edit, FlowProgram, Underlay};
+use crate::{Declined, FlowReason, Patch};
+use flow::PortAt;
+use wire::Key;
+
+/// Where the TTL is in the headers.
+const TTL: usize = 14 + 8;
+
+impl Outside {
+    /// The same after the edits of the underlay's switch.
+    fn edited(mut self, rest: &FlowProgram) -> Result<Self, FlowReason> {
+        let patch = Patch::of(rest);
+        for (byte, (keep, put)) in self.head.iter_mut().zip(patch.keep.iter().zip(&patch.put)) {
+            *byte = *byte & keep | put;
+        }
+        if patch.dec_ttl {
+            self.head[TTL] = match self.head[TTL] {
+                ttl @ 2.. => ttl - 1,
+                _ => return Err(FlowReason::Dropped),
+            };
+        }
+        Ok(Self { tag: patch.push, ..self })
+    }
+}
+
+impl Underlay {
+    pub(crate) fn does_what(&self, other: &Self) -> bool {
+        let way = |of: &Self| (of.outside, of.plain, of.tunnel, of.queue, of.from, of.growth);
+        way(self) == way(other) && self.credits.is_same(&other.credits)
+    }
+}
+
+impl FlowProgram {
+    /// The program of a flow that leaves by a tunnel, and whose packets, with these headers, go on by `rest`.
+    ///
+    /// # Errors
+    /// What keeps it on the worker.
+    pub fn through(self, outside: Outside, rest: Self) -> Result<Self, Declined> {
+        // A meter or a rate there counts other bytes than those before it.
+        let counts_twice = !rest.limits.is_empty() || !self.shapes.is_empty();
+        if counts_twice || rest.underlay.is_some() {
+            return Err(FlowReason::Lengths.into());
+        }
+        let plain = outside;
+        let outside = plain.edited(&rest)?;
+        let room = i64::from(rest.max_len) - OUTSIDE as i64 - i64::from(self.growth);
+        let Self { exit, queue, shapes, from: inlet, credits, growth, stamp, .. } = rest;
+        let (tunnel, own_queue) = (self.exit, self.queue);
+        let underlay = Underlay {
+            outside,
+            plain,
+            tunnel,
+            queue: own_queue,
+            from: inlet,
+            credits,
+            growth,
+            stamp,
+        };
+        let max_len = self.max_len.min(room.clamp(0, u32::MAX.into()) as u32);
+        Ok(Self { exit, queue, shapes, max_len, underlay: Some(Box::new(underlay)), ..self })
+    }
+
+    /// The flow's key as its frames leave its switch.
+    pub fn key_out(&self) -> Key {
+        let mut key = self.key;
+        for edit in &self.edits {
+            if let Edit::Set { field, new, .. } = *edit {
+                key.set(field, new);
+            }
+        }
+        key
+    }
+
+    /// The port by which it leaves its own switch.
+    pub fn out(&self) -> PortAt {
+        self.underlay.as_ref().map_or(self.exit, |underlay| underlay.tunnel)
+    }
+
+    /// The ports on its way.
+    pub fn ports(&self) -> impl Iterator<Item = PortAt> {
+        let underlay = self.underlay.as_ref();
+        let between = underlay.map(|underlay| [underlay.tunnel, underlay.from]);
+        [self.from, self.exit].into_iter().chain(between.into_iter().flatten())
+    }
+}
