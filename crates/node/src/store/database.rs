@@ -3,14 +3,16 @@
 //! Each record is under a checksum (see `checksum`). One that is damaged, or that nobody can read, is moved to the table `set_aside` when it
 //! is met: nothing of it is in force, and nothing of it is lost.
 
+use super::overlay::Overlay;
 use super::pending::{Kind, Pending};
+use super::place::Place;
 use super::stamp::Moment;
 use super::{StoreError, checksum, upgrade};
 use redb::{Database, ReadOnlyTable, ReadableDatabase, ReadableTable, TableDefinition, TableError};
 use std::fs::OpenOptions;
-use std::os::unix::fs::OpenOptionsExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Every table: switch and id → record.
 pub(super) type Records = TableDefinition<'static, (&'static str, &'static [u8]), &'static [u8]>;
@@ -35,6 +37,7 @@ pub(super) const fn table(kind: Kind) -> Records {
 /// An open file.
 pub struct File {
     database: Database,
+    place: Arc<Place>,
     /// Damaged records that were set aside when it was opened.
     damaged: usize,
 }
@@ -46,14 +49,97 @@ impl File {
     /// Another process has it, the disk refuses, it is damaged, or it is of a later format.
     pub fn open(path: &Path, now: Moment) -> Result<Self, StoreError> {
         guarded(path, || {
-            keep_private(path);
-            let opened = redb::Builder::new().set_cache_size(CACHE_BYTES).create(path);
+            let mut file = Self::open_again(&Place::open(path)?.into(), now)?;
+            file.damaged = file.rehearse(path)?;
+            Ok(file)
+        })
+    }
+
+    /// Opens a file of before, whatever its name is by now. Its records are in force: none is set aside.
+    ///
+    /// # Errors
+    /// As [`File::open`].
+    pub fn open_again(place: &Arc<Place>, now: Moment) -> Result<Self, StoreError> {
+        let path = place.path();
+        guarded(path, || {
+            let opened = place.again(OpenOptions::new().read(true).write(true));
+            let opened = opened.map_err(|error| redb::DatabaseError::Storage(error.into()));
+            let opened = opened.and_then(|file| builder().create_file(file));
             let database = opened.map_err(|source| StoreError::opening(path, source))?;
-            let mut file = Self { database, damaged: 0 };
+            let file = Self { database, place: place.clone(), damaged: 0 };
+            file.check_format(path, now)?;
+            Ok(file)
+        })
+    }
+
+    /// Opens a file that cannot be written: what is changed stays in memory.
+    ///
+    /// # Errors
+    /// It cannot be read either, or is damaged.
+    pub fn open_unwritable(path: &Path, now: Moment) -> Result<Self, StoreError> {
+        guarded(path, || {
+            let place = Place::open(path)?;
+            let opened = place.again(OpenOptions::new().read(true)).and_then(Overlay::new);
+            let opened = opened.map_err(|error| redb::DatabaseError::Storage(error.into()));
+            let opened = opened.and_then(|overlay| builder().create_with_backend(overlay));
+            let database = opened.map_err(|source| StoreError::opening(path, source))?;
+            let mut file = Self { database, place: place.into(), damaged: 0 };
             file.check_format(path, now)?;
             file.damaged = file.rehearse(path)?;
             Ok(file)
         })
+    }
+
+    /// Where it belongs.
+    pub(super) fn place(&self) -> &Arc<Place> {
+        &self.place
+    }
+
+    /// Writes all of it to a new file where it belongs, and what lies there is renamed. Killed in between, either is whole.
+    ///
+    /// # Errors
+    /// The disk refuses.
+    pub fn written_anew(&self, now: Moment) -> Result<Self, StoreError> {
+        let path = self.place.path();
+        let failed = |source: std::io::Error| StoreError::Write(Box::new(redb::Error::Io(source)));
+        let beside = path.with_extension("new");
+        match std::fs::remove_file(&beside) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(failed(error));
+            }
+            _ => {}
+        }
+        if let Some(directory) = path.parent() {
+            std::fs::create_dir_all(directory).map_err(failed)?;
+        }
+        let mut new = Self::open_again(&Place::open(&beside)?.into(), now)?;
+        guarded(path, || self.copy_to(&new))?;
+        if path.exists() {
+            set_aside(path, "replaced").map_err(failed)?;
+        }
+        let place = Arc::get_mut(&mut new.place).expect("nobody else has the new file's place");
+        place.move_to(path).map_err(failed)?;
+        Ok(new)
+    }
+
+    fn copy_to(&self, new: &Self) -> Result<(), StoreError> {
+        let copied = new.commit(|transaction| {
+            let from = self.database.begin_read()?;
+            for table in Kind::ALL.map(table).into_iter().chain([SET_ASIDE]) {
+                let records = match from.open_table(table) {
+                    Ok(records) => records,
+                    Err(TableError::TableDoesNotExist(_)) => continue,
+                    Err(other) => return Err(other.into()),
+                };
+                let mut to = transaction.open_table(table)?;
+                for entry in records.iter()? {
+                    let (key, record) = entry?;
+                    to.insert(key.value(), record.value())?;
+                }
+            }
+            Ok(())
+        });
+        copied.map_err(StoreError::Write)
     }
 
     /// Damaged records that were set aside when it was opened.
@@ -293,9 +379,10 @@ pub fn log_panics_of_redb() {
     }));
 }
 
-/// Makes the file for its owner alone, if it is not there: it tells all tenants' rules. Whoever opens it says what is wrong with it.
-fn keep_private(path: &Path) {
-    let _ = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+fn builder() -> redb::Builder {
+    let mut builder = redb::Builder::new();
+    builder.set_cache_size(CACHE_BYTES);
+    builder
 }
 
 /// The first string after `switch` and everything keyed by it.
@@ -312,13 +399,13 @@ fn forget_switch(transaction: &redb::WriteTransaction, switch: &str) -> Result<(
     Ok(())
 }
 
-/// Renames a damaged file, so that nobody loses what could still be saved. Returns its new name.
+/// Renames what lies where the file belongs, so that nobody loses what could still be saved. Returns its new name.
 ///
 /// # Errors
 /// The directory refuses.
-pub fn set_aside(path: &Path) -> std::io::Result<PathBuf> {
+pub fn set_aside(path: &Path, as_what: &str) -> std::io::Result<PathBuf> {
     let free =
-        (1..).map(|n| path.with_extension(format!("damaged-{n}"))).find(|name| !name.exists());
+        (1..).map(|n| path.with_extension(format!("{as_what}-{n}"))).find(|name| !name.exists());
     let name = free.expect("the numbers do not run out");
     std::fs::rename(path, &name)?;
     Ok(name)

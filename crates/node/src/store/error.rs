@@ -37,6 +37,14 @@ pub enum StoreError {
         /// What was found.
         cause: String,
     },
+    /// The disk does not give back what is in the file.
+    #[error("state file {}: reading failed", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
     /// A later release wrote the file.
     #[error("state file {}: format {found} is newer than {FORMAT_VERSION}, the newest this release reads", path.display())]
     Format {
@@ -64,9 +72,7 @@ impl StoreError {
         let path = path.to_path_buf();
         match source {
             DatabaseError::DatabaseAlreadyOpen => Self::InUse { path },
-            DatabaseError::Storage(StorageError::Io(ref error))
-                if error.kind() != io::ErrorKind::InvalidData =>
-            {
+            DatabaseError::Storage(StorageError::Io(ref error)) if !tells_damage(error) => {
                 Self::Open { path, source: Box::new(source) }
             }
             other => Self::Damaged { path, cause: other.to_string() },
@@ -74,7 +80,11 @@ impl StoreError {
     }
 
     pub(super) fn reading(path: &Path, source: redb::Error) -> Self {
-        Self::Damaged { path: path.to_path_buf(), cause: source.to_string() }
+        let path = path.to_path_buf();
+        match source {
+            redb::Error::Io(source) if !tells_damage(&source) => Self::Read { path, source },
+            other => Self::Damaged { path, cause: other.to_string() },
+        }
     }
 
     /// What the user can do.
@@ -86,7 +96,7 @@ impl StoreError {
             Self::InUse { .. } => {
                 "stop the other node, or give each node its own [node] state_dir and run_dir".into()
             }
-            Self::Open { path, .. } => {
+            Self::Open { path, .. } | Self::Read { path, .. } => {
                 format!("check the rights and the file system of {}", path.display())
             }
             Self::Damaged { path, .. } | Self::SetAside { path, .. } => {
@@ -103,5 +113,24 @@ impl StoreError {
                     .into()
             }
         }
+    }
+}
+
+/// Whether an error says that a file is not what it should be, rather than that the disk fails.
+fn tells_damage(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_that_fails_is_not_called_damage() {
+        let reading = |kind: io::ErrorKind| {
+            StoreError::reading(Path::new("state.redb"), redb::Error::Io(kind.into()))
+        };
+        assert!(matches!(reading(io::ErrorKind::Other), StoreError::Read { .. }));
+        assert!(matches!(reading(io::ErrorKind::UnexpectedEof), StoreError::Damaged { .. }));
     }
 }

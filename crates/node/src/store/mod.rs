@@ -14,7 +14,9 @@
 //! * **Back-pressure**: while [`ROOM`] changes of one switch wait, its sessions stop reading; no other switch notices.
 //! * **A disk that refuses** (full, gone, read-only) stops nothing: changes wait in memory, coalesced by thing, up to
 //!   [`ROOM_WITHOUT_DISK`] per switch; writing is tried each second; the API says so in each answer that depends on it.
-//! * **A damaged file** is renamed, never removed, and the node starts with what its configuration file says.
+//! * **A damaged file**, or what is none, is renamed, never removed, and the node starts with what its configuration file says.
+//! * **A file that cannot be written** when the node starts is read all the same: what is in it is in force, and nothing is saved until it can be.
+//! * **A file that is removed or replaced** under our hands is written whole again, within a second; what lies there instead is renamed.
 //! * **A damaged record** is set aside in the file and said; nothing of it is in force, everything else is ([`Store::left_out`]).
 //!
 //! ## Threads
@@ -26,7 +28,9 @@ mod database;
 mod described;
 mod encode;
 mod error;
+mod overlay;
 mod pending;
+mod place;
 mod stamp;
 mod tables;
 mod upgrade;
@@ -44,7 +48,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use uses::Uses;
-use writer::Shared;
+use writer::{Shared, Writing};
 
 pub use database::{FORMAT_VERSION, log_panics_of_redb};
 pub use error::StoreError;
@@ -96,11 +100,15 @@ impl Store {
         std::fs::create_dir_all(directory)
             .map_err(|source| StoreError::Directory { path: directory.into(), source })?;
         let path = directory.join(FILE_NAME);
-        let (file, set_aside) = open_or_set_aside(&path, &*clock)?;
+        let (file, problem, set_aside) = open_or_set_aside(&path, &*clock)?;
         let file = Arc::new(file);
         let shared = Arc::new(Shared::new());
         shared.note_left_out(file.damaged());
-        let writer = spawn_writer(&shared, &path, &file, &clock);
+        let writing = Writing::new(&file, problem.is_none());
+        if let Some(problem) = problem {
+            shared.begin_without_disk(problem);
+        }
+        let writer = spawn_writer(&shared, writing, &clock);
         let (ends, clock) = (ends.clone(), clock.clone());
         let kept = Kept {
             file,
@@ -271,28 +279,33 @@ impl Drop for Store {
     }
 }
 
-fn open_or_set_aside(path: &Path, clock: &Clock) -> Result<(File, Option<PathBuf>), StoreError> {
+/// The file, why it cannot be written, and where a damaged one went.
+type Opened = (File, Option<StoreError>, Option<PathBuf>);
+
+fn open_or_set_aside(path: &Path, clock: &Clock) -> Result<Opened, StoreError> {
     let damaged = match File::open(path, clock()) {
+        Ok(file) => return Ok((file, None, None)),
         Err(damaged @ StoreError::Damaged { .. }) => damaged,
-        other => return other.map(|file| (file, None)),
+        Err(refused @ (StoreError::Open { .. } | StoreError::Write(_))) => {
+            // What says why is the first refusal.
+            return match File::open_unwritable(path, clock()) {
+                Ok(file) => Ok((file, Some(refused), None)),
+                Err(_) => Err(refused),
+            };
+        }
+        Err(other) => return Err(other),
     };
-    let set_aside = database::set_aside(path)
+    let set_aside = database::set_aside(path, "damaged")
         .map_err(|source| StoreError::SetAside { path: path.into(), source })?;
     tracing::error!("{damaged}; kept as {}, starting without it", set_aside.display());
-    Ok((File::open(path, clock())?, Some(set_aside)))
+    Ok((File::open(path, clock())?, None, Some(set_aside)))
 }
 
-fn spawn_writer(
-    shared: &Arc<Shared>,
-    path: &Path,
-    file: &Arc<File>,
-    clock: &Arc<Clock>,
-) -> JoinHandle<()> {
-    let (shared, path, file) = (shared.clone(), path.to_path_buf(), file.clone());
-    let clock = clock.clone();
+fn spawn_writer(shared: &Arc<Shared>, writing: Writing, clock: &Arc<Clock>) -> JoinHandle<()> {
+    let (shared, clock) = (shared.clone(), clock.clone());
     let thread = std::thread::Builder::new().name("suiro-store".into());
     thread
-        .spawn(move || writer::run(&shared, &path, file, &*clock))
+        .spawn(move || writer::run(&shared, writing, &*clock))
         .expect("a process that just started may have one more thread")
 }
 

@@ -178,7 +178,7 @@ fn a_second_process_on_the_same_state_is_told_so() {
 #[test]
 fn a_damaged_file_is_set_aside_and_a_fresh_one_works() {
     let garbage: Vec<u8> = (0..100_000u32).map(|n| (n * 7 + 3) as u8).collect();
-    for content in [&b"not a database"[..], &garbage, &[0; 4096]] {
+    for content in [&b"not a database"[..], &garbage, &[0; 4096], &[]] {
         let home = tempfile::tempdir().unwrap();
         fs::write(home.path().join(FILE_NAME), content).unwrap();
         let (store, kept) = Store::open(home.path(), &Arc::default()).unwrap();
@@ -187,6 +187,101 @@ fn a_damaged_file_is_set_aside_and_a_fresh_one_works() {
         store.put_switch(&SwitchSpec::named(sw("sw0")));
         runtime().block_on(store.flushed());
         assert!(store.problem().is_none());
+    }
+}
+
+#[test]
+fn what_is_no_file_is_set_aside_and_keeps_nobody_waiting() {
+    let make_fifo = |path: &Path| {
+        let done = std::process::Command::new("mkfifo").arg(path).status().unwrap();
+        assert!(done.success());
+    };
+    for make in [&|path: &Path| fs::create_dir(path).unwrap(), &make_fifo as &dyn Fn(&Path)] {
+        let home = tempfile::tempdir().unwrap();
+        make(&home.path().join(FILE_NAME));
+        let (store, kept) = Store::open(home.path(), &Arc::default()).unwrap();
+        assert!(kept.set_aside.as_ref().unwrap().exists() && store.problem().is_none());
+    }
+}
+
+#[test]
+fn a_file_that_is_removed_or_replaced_is_written_whole_again() {
+    let remove = |path: &Path| fs::remove_file(path).unwrap();
+    let replace = |path: &Path| {
+        fs::rename(path, path.with_extension("old")).unwrap();
+        fs::copy(path.with_extension("old"), path).unwrap();
+    };
+    let remove_all = |path: &Path| fs::remove_dir_all(path.parent().unwrap()).unwrap();
+    let acts: [&dyn Fn(&Path); 3] = [&remove, &replace, &remove_all];
+    for (number, act) in acts.into_iter().enumerate() {
+        let home = tempfile::tempdir().unwrap();
+        let home = home.path().join("state");
+        let (store, kept) = Store::open(&home, &Arc::default()).unwrap();
+        drop(kept);
+        let journal = store.journal(&sw("sw0"));
+        (0..5).for_each(|number| journal.record(rule(number)));
+        runtime().block_on(store.flushed());
+        act(store.path());
+        journal.record(rule(5));
+        runtime().block_on(store.flushed());
+        assert!(store.problem().is_none() && store.path().exists(), "act {number}");
+        act(store.path());
+        drop((journal, store)); // nothing waits: the end looks once more
+        let (_store, kept) = Store::open(&home, &Arc::default()).unwrap();
+        assert_eq!(cookies(&kept, "sw0"), [0, 1, 2, 3, 4, 5], "act {number}");
+        assert!(kept.set_aside.is_none());
+    }
+}
+
+#[test]
+fn a_file_that_is_removed_is_there_again_though_nothing_changes() {
+    let home = tempfile::tempdir().unwrap();
+    let (store, kept) = Store::open(home.path(), &Arc::default()).unwrap();
+    drop(kept);
+    fs::remove_file(store.path()).unwrap();
+    let start = Instant::now();
+    while !store.path().exists() {
+        assert!(start.elapsed() < Duration::from_secs(30), "nobody looked");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+#[ignore = "a child process of a_file_on_a_read_only_disk_is_in_force_and_said_to_be_unsaved"]
+fn child_has_a_read_only_disk() {
+    let Some(home) = child_home() else { return };
+    let (store, kept) = Store::open(&home, &Arc::default()).unwrap();
+    println!("\nkept {:?}", cookies(&kept, "sw0"));
+    drop(kept);
+    println!("\nproblem {}", api::chain(&*store.problem().expect("the disk is read-only")));
+    let journal = store.journal(&sw("sw0"));
+    journal.record(rule(7));
+    runtime().block_on(journal.flushed());
+    println!("\nsaved {}", store.problem().is_none());
+}
+
+#[test]
+fn a_file_on_a_read_only_disk_is_in_force_and_said_to_be_unsaved() {
+    if !crate::privileged_tests() {
+        return;
+    }
+    let home = tempfile::tempdir().unwrap();
+    {
+        let (store, _) = Store::open(home.path(), &Arc::default()).unwrap();
+        let journal = store.journal(&sw("sw0"));
+        (0..3).for_each(|number| journal.record(rule(number)));
+    }
+    let path = home.path().display();
+    let mount = format!(
+        "mount --bind {path} {path} && mount -o remount,ro,bind {path} && exec \"$0\" \"$@\""
+    );
+    let wrap = ["unshare", "-m", "sh", "-c", &mount];
+    let output = spawn_child("child_has_a_read_only_disk", home.path(), &wrap);
+    let output = output.wait_with_output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{text}");
+    for told in ["kept [0, 1, 2]", "problem state file", "Read-only", "saved false"] {
+        assert!(text.contains(told), "{told}: {text}");
     }
 }
 

@@ -3,8 +3,8 @@
 use super::StoreError;
 use super::database::{File, guarded};
 use super::pending::{Pending, Record, Thing};
+use super::place::Place;
 use super::stamp::Clock;
-use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -17,7 +17,7 @@ pub const GROUP: Duration = Duration::from_millis(20);
 pub const ROOM: usize = 65_536;
 /// The same while the disk refuses: controllers go on working, in bounded memory.
 pub const ROOM_WITHOUT_DISK: usize = 1_000_000;
-/// Pause between two attempts on a disk that refuses.
+/// Pause between two attempts on a disk that refuses, and between two looks whether the file is still where it belongs.
 const RETRY: Duration = Duration::from_secs(1);
 
 /// How far the writer is.
@@ -133,10 +133,21 @@ impl Shared {
         self.wake.notify_one();
     }
 
-    /// Waits for changes and gathers them; `None` when closed and nothing waits.
+    /// The disk refuses from the beginning.
+    pub fn begin_without_disk(&self, error: StoreError) {
+        self.refused(0, Pending::default(), error);
+    }
+
+    /// Waits for changes and gathers them, for [`RETRY`] at most: then there may be none. `None` when closed and nothing waits.
     fn next_group(&self) -> Option<(Pending, u64)> {
         let idle = |queue: &mut Queue| queue.pending.is_empty() && !queue.closing;
-        let queue = self.wake.wait_while(self.lock(), idle).unwrap_or_else(PoisonError::into_inner);
+        let (queue, waited) = self
+            .wake
+            .wait_timeout_while(self.lock(), RETRY, idle)
+            .unwrap_or_else(PoisonError::into_inner);
+        if waited.timed_out() && queue.pending.is_empty() {
+            return Some((Pending::default(), queue.noted));
+        }
         let gathering = |queue: &mut Queue| !queue.urgent && !queue.closing;
         let (mut queue, _) = self
             .wake
@@ -173,40 +184,76 @@ impl Shared {
     }
 }
 
+/// What the writer has open.
+pub struct Writing {
+    file: Option<Arc<File>>,
+    place: Arc<Place>,
+}
+
+impl Writing {
+    /// A file that was just opened, if it can be written.
+    pub fn new(file: &Arc<File>, is_writable: bool) -> Self {
+        Self { file: is_writable.then(|| file.clone()), place: file.place().clone() }
+    }
+
+    /// Whether there is nothing to do but changes.
+    fn is_well(&self) -> bool {
+        self.file.is_some() && self.place.is_there()
+    }
+
+    fn attempt(&mut self, group: &Pending, clock: &Clock) -> Result<(), StoreError> {
+        let open = match self.file.take() {
+            Some(open) => open,
+            None => Arc::new(File::open_again(&self.place, clock())?),
+        };
+        let open = match self.place.is_there() {
+            true => open,
+            false => self.written_anew(&open, clock)?,
+        };
+        // A file that was damaged under our hands is closed in there, too.
+        let written = guarded(self.place.path(), move || {
+            if !group.is_empty() {
+                open.write(group).map_err(StoreError::Write)?;
+            }
+            Ok(open)
+        })?;
+        self.file = Some(written);
+        Ok(())
+    }
+
+    fn written_anew(&mut self, open: &File, clock: &Clock) -> Result<Arc<File>, StoreError> {
+        let new = Arc::new(open.written_anew(clock())?);
+        self.place = new.place().clone();
+        let path = self.place.path().display();
+        tracing::error!(
+            remedy = "find out who touches the state directory; nothing was lost",
+            "state file {path}: removed or replaced while it was open: written whole again"
+        );
+        Ok(new)
+    }
+}
+
 /// Runs until [`Shared::close`].
-pub fn run(shared: &Shared, path: &Path, file: Arc<File>, clock: &Clock) {
-    let mut file = Some(file);
+pub fn run(shared: &Shared, mut writing: Writing, clock: &Clock) {
     while let Some((group, noted)) = shared.next_group() {
-        match attempt(&mut file, path, &group, clock) {
+        if group.is_empty() && writing.is_well() {
+            continue;
+        }
+        match writing.attempt(&group, clock) {
             Ok(()) => shared.written(noted),
             Err(error) => {
                 shared.refused(noted, group, error);
                 // After an error redb wants the file opened anew; that also finds out when the disk is back.
-                file = None;
+                writing.file = None;
                 if shared.pause() {
-                    tracing::error!("state file {}: closed with unsaved changes", path.display());
+                    let path = writing.place.path().display();
+                    tracing::error!("state file {path}: closed with unsaved changes");
                     return;
                 }
             }
         }
     }
-}
-
-fn attempt(
-    file: &mut Option<Arc<File>>,
-    path: &Path,
-    group: &Pending,
-    clock: &Clock,
-) -> Result<(), StoreError> {
-    let open = match file.take() {
-        Some(open) => open,
-        None => Arc::new(File::open(path, clock())?),
-    };
-    // A file that was damaged under our hands is closed in there, too.
-    let written = guarded(path, move || {
-        open.write(group).map_err(StoreError::Write)?;
-        Ok(open)
-    })?;
-    *file = Some(written);
-    Ok(())
+    if !writing.is_well() && writing.attempt(&Pending::default(), clock).is_err() {
+        tracing::error!("state file {}: not where it belongs", writing.place.path().display());
+    }
 }

@@ -139,3 +139,14 @@ fn whatever_bits_and_sectors_are_damaged_a_start_reads_all_that_it_can() {
         read_all(&kept);
     }
 }
+
+/// What is in force would be gone at the next start, and nobody knew.
+#[test]
+fn a_file_that_is_opened_again_keeps_what_is_damaged_in_its_place() {
+    let home = home_with_rules();
+    flip(home.path(), true);
+    let place = place::Place::open(&home.path().join(FILE_NAME)).unwrap();
+    drop(File::open_again(&place.into(), machine_clock()()).unwrap());
+    let transaction = database(home.path()).begin_read().unwrap();
+    assert!(transaction.open_table(SET_ASIDE).is_err(), "nothing was set aside");
+}
