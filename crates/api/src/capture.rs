@@ -23,6 +23,9 @@ pub struct CaptureSpec {
     #[serde(default, rename = "match", skip_serializing_if = "String::is_empty")]
     #[schema(example = "tcp,tp_dst=80")]
     pub matching: String,
+    /// Which of those: a filter in libpcap's syntax. It sees bytes, and no tag that it does not name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub filter: Option<CaptureFilter>,
     /// What happens on the node, between the frames.
     #[serde(default)]
     pub events: bool,
@@ -35,6 +38,17 @@ pub struct CaptureSpec {
     /// 32 hexadecimal digits that packet ids are made with; captures with the same ones give a packet the same id. Left out: others each time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id_key: Option<String>,
+}
+
+/// A filter in libpcap's syntax.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CaptureFilter {
+    /// As people wrote it.
+    #[schema(example = "tcp port 80")]
+    pub text: String,
+    /// As libpcap compiles it (`tcpdump -ddd`): of each instruction code, jt, jf, k. Up to 4096 classic ones.
+    pub program: Vec<[u32; 4]>,
 }
 
 /// A capture under way.

@@ -82,7 +82,7 @@ First steps, as root:
 
 Exit codes: 0 done, 1 refused or failed, 2 not understood, 3 no node to talk to, or none that answers.")]
 pub struct Cli {
-    /// Socket of the node's API
+    /// Socket of the node's API; `suiro capture` takes several
     #[arg(
         long,
         global = true,
@@ -92,7 +92,7 @@ pub struct Cli {
         hide_env_values = true,
         display_order = LAST
     )]
-    pub api: PathBuf,
+    pub api: Vec<PathBuf>,
     /// A domain's controller, for slices: its socket, or HOST:PORT; left out, that of suiro login, or else this host's
     #[arg(
         long = "control",

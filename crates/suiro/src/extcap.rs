@@ -107,12 +107,11 @@ impl Asked {
         let point = self.value("--extcap-interface").and_then(|name| name.strip_prefix(PREFIX));
         let point = point.ok_or_else(|| missing("--extcap-interface"))?.to_owned();
         let fifo = self.value("--fifo").ok_or_else(|| missing("--fifo"))?;
-        // The field of Wireshark's own window is the match, too.
-        let matching = self.value("--match").or_else(|| self.value("--extcap-capture-filter"));
         let args = CaptureArgs {
             points: vec![point],
             write: Some(fifo.into()),
-            matching: matching.unwrap_or_default().to_owned(),
+            matching: self.value("--match").unwrap_or_default().to_owned(),
+            filter: self.value("--extcap-capture-filter").map(ToOwned::to_owned),
             events: self.has("--events"),
             snap: self.value("--snap").and_then(|snap| snap.parse().ok()),
             count: None,
@@ -123,8 +122,12 @@ impl Asked {
             return elsewhere(host, &args);
         }
         let client = Client::new(self.socket(), Duration::from_secs(15));
-        let context =
-            Context { client, controller: login::controller(None, PATIENCE), json: false };
+        let context = Context {
+            client,
+            nodes: Vec::new(),
+            controller: login::controller(None, PATIENCE),
+            json: false,
+        };
         capture::run(&context, &args)
     }
 }
@@ -169,6 +172,7 @@ fn elsewhere(host: &str, args: &CaptureArgs) -> Result<(), Failure> {
     command.args(["-o", "BatchMode=yes", "--", host, "suiro", "capture", "-w", "-"]);
     command.args(args.points.iter().map(|point| quoted(point)));
     command.args(["--match", &quoted(&args.matching)]);
+    command.args(args.filter.iter().flat_map(|filter| ["--filter".to_owned(), quoted(filter)]));
     command.args(args.snap.iter().flat_map(|snap| ["--snap".to_owned(), snap.to_string()]));
     command.args(args.events.then_some("--events"));
     let file = File::create(fifo).map_err(|error| refused("open Wireshark's pipe", error))?;

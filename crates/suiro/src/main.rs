@@ -62,8 +62,14 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Logout => return login::forget(),
         _ => {}
     }
+    let [socket, others @ ..] = &cli.api[..] else { unreachable!("there is a default") };
+    if !others.is_empty() && !matches!(cli.command, Command::Capture(_)) {
+        let (cause, remedy) = ("several nodes are named", "name one; suiro capture takes several");
+        return Err(Failure::Usage(api::Fault::new("--api", "ask a node", cause, remedy)));
+    }
     let context = commands::Context {
-        client: Client::new(cli.api, patience),
+        client: Client::new(socket.clone(), patience),
+        nodes: cli.api,
         controller: login::controller(cli.controller, patience),
         json: cli.json,
     };

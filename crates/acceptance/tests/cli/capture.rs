@@ -221,3 +221,36 @@ fn wireshark_lists_the_points_and_captures_there() {
     until("the node ends it", || captures(&lab).is_empty());
     pings.end_without_loss();
 }
+
+#[test]
+fn a_filter_of_libpcaps_takes_its_frames_and_one_that_would_not_end_is_refused() {
+    if !privileged() {
+        return;
+    }
+    let lab = two_switches();
+    let file = lab.path("filter.pcapng");
+    let name = file.display().to_string();
+    let filter = "icmp[icmptype] == icmp-echo and len > 90";
+    let capture = begin(&lab, &["sw0:g1", "--filter", filter, "-m", "ip", "-w", &name]);
+    assert_eq!(lab.exchange("g1", "g2", 10), 10);
+    let said = capture.end(Signal::INT);
+    assert!(said.starts_with("10 frames matched, 10 written, 0 lost"), "{said}");
+    assert_eq!(tshark(&file, "icmp.type == 8", &["frame.number"]).len(), 10);
+    let listed = Command::new("capinfos").arg("-I").arg(&file).output().unwrap();
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    assert!(listed.contains(&format!("ip and {filter}")), "{listed}");
+    let said = lab.says(&["capture", "sw0:g1", "--filter", "tcp prot 80", "-w", "-"]);
+    let cause = "filter \"tcp prot 80\": compile it: ";
+    assert!(said.code == 2 && said.err.contains(cause), "{}", said.err);
+    for (program, cause) in [
+        ("[[5,0,0,4294967295],[6,0,0,1]]", "instruction 0 leads past the end"),
+        ("[[32,0,0,4294963200],[6,0,0,1]]", "is out of bounds"),
+        ("[[70000,0,0,0]]", "more bits than it may"),
+        ("[]", "0 instructions"),
+    ] {
+        let filter = format!("{{\"text\":\"x\",\"program\":{program}}}");
+        let body = format!("{{\"points\":[\"sw0\"],\"filter\":{filter}}}");
+        let (status, said) = lab.http("POST", "/v1/captures", &body);
+        assert!((400..500).contains(&status) && said.contains(cause), "{status} {said}");
+    }
+}

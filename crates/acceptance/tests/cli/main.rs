@@ -12,6 +12,7 @@ mod events;
 mod forwarding;
 mod golden;
 mod guest;
+mod hosts;
 mod life;
 mod metrics;
 mod moves;

@@ -34,7 +34,7 @@ pub struct Counted {
 }
 
 /// What a capture is to see.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Wanted<'a> {
     /// Where.
     pub points: &'a [Point],
@@ -57,7 +57,8 @@ pub struct Capture {
 
 /// Makes a capture, and a tap for each of so many workers.
 pub(crate) fn begin(id: CaptureId, wanted: &Wanted<'_>, workers: usize) -> (Capture, Vec<Tap>) {
-    let &Wanted { points, filter, snap, ring: bytes } = wanted;
+    let Wanted { points, filter, snap, ring: bytes } = wanted;
+    let (points, snap, bytes) = (*points, *snap, *bytes);
     let points: Arc<[Point]> = points.into();
     let mut capture = Capture { id, points, readers: Vec::new(), counts: Vec::new() };
     let taps = std::iter::repeat_with(|| {
@@ -67,7 +68,7 @@ pub(crate) fn begin(id: CaptureId, wanted: &Wanted<'_>, workers: usize) -> (Capt
         capture.readers.push(reader);
         capture.counts.push(Arc::clone(&counts));
         let lost = vec![0; points.len()];
-        Tap { id, points, filter, snap, ring, counts, lost }
+        Tap { id, points, filter: filter.clone(), snap, ring, counts, lost }
     });
     let taps = taps.take(workers).collect();
     (capture, taps)

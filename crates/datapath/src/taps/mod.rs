@@ -163,8 +163,9 @@ impl Taps {
             let Some(point) = tap.points.iter().position(|point| point.sees(at, side)) else {
                 continue;
             };
-            let filter = tap.filter;
-            for frame in frames.clone().filter(|frame| filter.takes(at, frame.head)) {
+            let filter = tap.filter.clone();
+            let wanted = frames.clone().filter(|frame| filter.takes(at, frame.head, frame.body));
+            for frame in wanted {
                 let front = Front::of_frame((point, at), side, now, &frame);
                 tap.put(point, front, &Lost::from(&frame));
             }
@@ -193,8 +194,8 @@ impl LossTap for Taps {
             };
             // A number has no bytes that a filter could want or not.
             let is_wanted = match lost {
-                Lost::Frame { head, .. } => tap.filter.takes(at, head),
-                Lost::Elsewhere(_) => tap.filter == Filter::default(),
+                Lost::Frame { head, body } => tap.filter.takes(at, head, *body),
+                Lost::Elsewhere(_) => tap.filter.takes_all(),
             };
             if is_wanted {
                 tap.put(point, Front::of_loss((point, at), reason, now, lost), lost);

@@ -2,7 +2,7 @@
 
 use super::Shown;
 use crate::feed::{Feed, Portion};
-use api::{Event, Revision};
+use api::{CaptureSpec, Event, Revision};
 use capture::{Direction, IdKey, pcapng};
 use datapath::{Captured, Counted, PortAt, What};
 use flow::Nanos;
@@ -54,7 +54,7 @@ impl File {
         pcapng::section(&mut out, &pcapng::Section { application, os: "Linux", comment });
         for PointName { name, description, hardware } in &self.shown.points {
             let (link, snap) = (pcapng::ETHERNET, self.shown.snap);
-            let filter = &self.shown.spec.matching;
+            let filter = &words(&self.shown.spec);
             let interface = pcapng::Interface { link, snap, name, description, filter, hardware };
             pcapng::interface(&mut out, &interface);
         }
@@ -152,6 +152,13 @@ impl File {
         }
         out
     }
+}
+
+/// Which frames it has.
+fn words(spec: &CaptureSpec) -> String {
+    let filter = spec.filter.as_ref().map_or("", |filter| &filter.text);
+    let parts = [&*spec.matching, filter].into_iter().filter(|part| !part.is_empty());
+    parts.collect::<Vec<_>>().join(" and ")
 }
 
 /// What is said where there is no name any more.

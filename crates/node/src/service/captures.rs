@@ -5,9 +5,10 @@ use super::directory::{Directory, Member};
 use crate::captures::{PointName, Running, Shown};
 use crate::offload;
 use crate::refusal::{Refusal, Why};
+use ::capture::bpf::{Instruction, Program};
 use api::{
-    CAPTURE_RING, CapturePointView, CaptureSpec, CaptureView, Fault, Happening, News, Noun,
-    SNAP_MAX,
+    CAPTURE_RING, CaptureFilter, CapturePointView, CaptureSpec, CaptureView, Fault, Happening,
+    News, Noun, SNAP_MAX,
 };
 use axum::body::Bytes;
 use datapath::{CaptureId, Counted, Filter, Point, PortAt, Sides, Wanted};
@@ -33,7 +34,7 @@ impl Node {
         who: &str,
     ) -> Result<(u32, mpsc::Receiver<Bytes>), Refusal> {
         let (points, names) = self.points(&spec.points)?;
-        let filter = self.filter(&spec.matching)?;
+        let filter = self.filter(&spec)?;
         let key = id_key(spec.id_key.as_deref())?;
         let snap = spec.snap.unwrap_or(SNAP_MAX).clamp(1, SNAP_MAX);
         let ring = self.ring(spec.ring)?;
@@ -109,11 +110,15 @@ impl Node {
         self.captures.all().into_iter().map(view).collect()
     }
 
-    /// What a match takes.
-    fn filter(&self, words: &str) -> Result<Filter, Refusal> {
-        let read = offload::matched("capture", words, &text::no_ports, self.ports.ends());
+    /// What match and filter take.
+    fn filter(&self, spec: &CaptureSpec) -> Result<Filter, Refusal> {
+        let read = offload::matched("capture", &spec.matching, &text::no_ports, self.ports.ends());
         let (key, mask) = read.map_err(|fault| Refusal::new(Why::Invalid, fault))?;
-        Ok(Filter::of(&key, &mask))
+        let matched = Filter::of(&key, &mask);
+        Ok(match &spec.filter {
+            Some(filter) => matched.and(program(filter)?),
+            None => matched,
+        })
     }
 
     /// Where the frames of these points are seen, and how they are shown.
@@ -203,6 +208,22 @@ impl Node {
         }
         Ok(ring as usize)
     }
+}
+
+/// A filter that may be run.
+fn program(filter: &CaptureFilter) -> Result<Program, Refusal> {
+    let instruction = |&[code, jt, jf, k]: &[u32; 4]| -> Option<Instruction> {
+        let (code, jt, jf) = (code.try_into().ok()?, jt.try_into().ok()?, jf.try_into().ok()?);
+        Some(Instruction { code, jt, jf, k })
+    };
+    let refused = |cause: String| {
+        let remedy = "give what tcpdump -ddd prints, or a match";
+        let thing = format!("capture filter {:?}", filter.text);
+        Refusal::new(Why::Invalid, Fault::new(thing, "check its program", cause, remedy))
+    };
+    let code: Option<Vec<_>> = filter.program.iter().map(instruction).collect();
+    let code = code.ok_or_else(|| refused("a number has more bits than it may".into()))?;
+    Program::new(&code).map_err(|bad| refused(bad.to_string()))
 }
 
 fn drops(member: Option<&Arc<Member>>) -> (Point, PointName) {

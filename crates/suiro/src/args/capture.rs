@@ -22,6 +22,9 @@ pub struct CaptureArgs {
         hide_default_value = true
     )]
     pub matching: String,
+    /// Which of those: a filter as tcpdump takes it, such as 'tcp port 80'; tcpdump must be there
+    #[arg(long, short = 'f', value_name = "FILTER")]
+    pub filter: Option<String>,
     /// Show between the frames what happens on the node: ports, controllers, rules, parts
     #[arg(long)]
     pub events: bool,

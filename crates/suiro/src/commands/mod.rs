@@ -31,11 +31,14 @@ use crate::failure::Failure;
 use api::{Client, ClientError, Fault};
 use serde::Serialize;
 use std::io::Write;
+use std::path::PathBuf;
 
 /// What every command needs.
 pub struct Context {
     /// The node.
     pub client: Client,
+    /// Sockets of the nodes, if several were named: captures know what to do with them.
+    pub nodes: Vec<PathBuf>,
     /// The controller of a domain.
     pub controller: Client,
     /// Whether to print JSON.

@@ -1,6 +1,8 @@
 //! `suiro capture`: the node's stream into a file, into a pipe, or as a list on a terminal.
 
+mod compile;
 mod line;
+mod merge;
 
 use super::Context;
 use super::events::moment;
@@ -20,6 +22,7 @@ pub fn run(context: &Context, args: &CaptureArgs) -> Result<(), Failure> {
     let spec = CaptureSpec {
         points: args.points.clone(),
         matching: args.matching.clone(),
+        filter: args.filter.as_deref().map(compile::compile).transpose()?,
         events: args.events,
         snap: args.snap,
         ring: args.ring,
@@ -27,7 +30,10 @@ pub fn run(context: &Context, args: &CaptureArgs) -> Result<(), Failure> {
     };
     let mut reader = Reader::new(args)?;
     let stop = Stop { after: args.duration };
-    let ended = context.client.capture(&spec, stop, |bytes| reader.hear(bytes));
+    let ended = match &context.nodes[..] {
+        [] | [_] => context.client.capture(&spec, stop, |bytes| reader.hear(bytes)),
+        nodes => merge::capture(nodes, &spec, stop, |bytes| reader.hear(bytes)),
+    };
     match ended {
         Ok(()) | Err(Failure::Closed) => reader.finish(),
         Err(failure) => Err(failure),
