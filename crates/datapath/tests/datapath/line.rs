@@ -1,7 +1,7 @@
 //! A port in memory: what a test puts on the line enters the switch, what the switch sends out of the port is kept.
 
 use datapath::Queues;
-use port::{Body, BodyAt, Drops, RxBatch, RxQueue, Sent, TxFrame, TxQueue};
+use port::{Body, BodyAt, Drops, Lost, RxBatch, RxQueue, Sent, TxFrame, TxQueue};
 use rustix::event::{EventfdFlags, eventfd};
 use std::collections::VecDeque;
 use std::io;
@@ -44,6 +44,10 @@ pub enum Fault {
     TxPanics,
     /// Sending finds no room.
     TxFull,
+    /// Sending loses each frame for this reason.
+    Loses(DropReason),
+    /// The next batch comes with so many that were lost elsewhere.
+    LostElsewhere(DropReason, u64),
 }
 
 /// What a tunnel is told of a frame: its tunnel id, and the number of the end that it goes to.
@@ -255,7 +259,7 @@ pub fn sender(tunnel_id: u32) -> u16 {
 }
 
 impl RxQueue for Rx {
-    fn rx(&mut self, batch: &mut RxBatch, _drops: &mut Drops) -> io::Result<usize> {
+    fn rx(&mut self, batch: &mut RxBatch, drops: &mut Drops) -> io::Result<usize> {
         let fault = self.shared.state().fault;
         match fault {
             Some(Fault::Gone) => return Err(io::Error::other("no such device")),
@@ -263,6 +267,11 @@ impl RxQueue for Rx {
             Some(Fault::RxPanicsOnce) => {
                 self.shared.state().fault = None;
                 panic!("rx of the double");
+            }
+            Some(Fault::LostElsewhere(reason, count)) => {
+                let mut state = self.shared.state();
+                state.fault = None;
+                drops.lose(reason, Lost::Elsewhere(count));
             }
             _ => {}
         }
@@ -310,6 +319,10 @@ impl TxQueue for Tx {
             Some(Fault::TxPanics) => panic!("tx of the double"),
             Some(Fault::TxFull) => {
                 frames.iter().for_each(|frame| drops.lose(DropReason::TxFull, frame));
+                return Sent::default();
+            }
+            Some(Fault::Loses(reason)) => {
+                frames.iter().for_each(|frame| drops.lose(reason, frame));
                 return Sent::default();
             }
             _ => {}

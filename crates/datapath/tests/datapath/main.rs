@@ -5,6 +5,7 @@
 mod captures;
 mod conservation;
 mod controller;
+mod drops;
 mod faults;
 mod forwarding;
 mod lifecycle;
