@@ -26,6 +26,9 @@ pub struct CaptureSpec {
     /// Which of those: a filter in libpcap's syntax. It sees bytes, and no tag that it does not name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filter: Option<CaptureFilter>,
+    /// Begin with what was lost in so many milliseconds before, as far as it is remembered. For points that show losses.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub past_ms: Option<u64>,
     /// What happens on the node, between the frames.
     #[serde(default)]
     pub events: bool,

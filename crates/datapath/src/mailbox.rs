@@ -5,6 +5,7 @@
 use crate::command::{Command, Injected};
 use crate::counters::WorkerBlock;
 use crate::rung::Rungs;
+use crate::taps::Flight;
 use crate::waker::Waker;
 use crossbeam_queue::ArrayQueue;
 use std::io;
@@ -25,6 +26,8 @@ pub(crate) struct Mailbox {
     pub(crate) counters: Arc<WorkerBlock>,
     pub(crate) waker: Arc<Waker>,
     rungs: AtomicU8,
+    /// What the worker lost lately.
+    pub(crate) flight: Arc<Flight>,
 }
 
 impl Mailbox {
@@ -39,6 +42,7 @@ impl Mailbox {
             counters: Arc::default(),
             waker: Waker::new()?,
             rungs: AtomicU8::new(rungs.bits()),
+            flight: Arc::default(),
         }))
     }
 

@@ -80,7 +80,8 @@ impl<C: Clock> Worker<C> {
         mailbox: Arc<Mailbox>,
         (events, sampler): (Arc<EventRing>, Sampler),
     ) -> io::Result<Self> {
-        let taps = Taps::new(Arc::clone(&clock) as Arc<dyn Clock>, config.tap.clone());
+        let flight = Arc::clone(&mailbox.flight);
+        let taps = Taps::new(Arc::clone(&clock) as Arc<dyn Clock>, config.tap.clone(), flight);
         let cache_of = CacheOf { worker: number as u8, secret, entries: config.cache_entries };
         Ok(Self {
             poller: Poller::new(mailbox.waker.as_fd())?,

@@ -19,7 +19,7 @@ mod slice;
 mod steer;
 mod why;
 
-pub use capture::CaptureArgs;
+pub use capture::{CaptureArgs, FlightArgs};
 #[cfg(feature = "control")]
 pub use control::ControlArgs;
 pub use domain::{DomainCommand, LoginArgs, NodeCommand, TokenCommand, UserCommand};
@@ -229,6 +229,16 @@ A packet has the same id (frame.packet_id) at each point, whatever rules rewrite
 and, of what is lost, the reason. While a port is seen, its frames are received and not handed from guest to guest unread, which takes longer.
 A reader that is too slow loses frames of the file, never of the traffic: the last line says how many.")]
     Capture(CaptureArgs),
+    /// Show the frames that were lost lately, whether or not anybody captured, each with its reason
+    #[command(after_help = "\
+Examples:
+  suiro flight                      a list of what is remembered
+  suiro flight sw0 --past 10s       of one switch, in the last ten seconds
+  suiro flight -w lost.pcapng       a file, for Wireshark
+
+Each worker remembers its last 4096 losses: time, reason, port, and the first 160 bytes. Of more than 10,000 a second the rest is counted.
+`suiro capture drops --past 10s` shows them and goes on with those that come.")]
+    Flight(FlightArgs),
     /// Say what becomes of a packet, and why: the rules that it finds and nearly finds, where it leaves, why it is dropped
     #[command(after_help = "\
 Examples:

@@ -116,6 +116,7 @@ impl Asked {
             snap: self.value("--snap").and_then(|snap| snap.parse().ok()),
             count: None,
             duration: None,
+            past: None,
             ring: None,
         };
         if let Some(host) = self.value("--host") {

@@ -63,7 +63,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         _ => {}
     }
     let [socket, others @ ..] = &cli.api[..] else { unreachable!("there is a default") };
-    if !others.is_empty() && !matches!(cli.command, Command::Capture(_)) {
+    if !others.is_empty() && !matches!(cli.command, Command::Capture(_) | Command::Flight(_)) {
         let (cause, remedy) = ("several nodes are named", "name one; suiro capture takes several");
         return Err(Failure::Usage(api::Fault::new("--api", "ask a node", cause, remedy)));
     }
@@ -105,6 +105,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Part(command) => commands::part::run(&context, command),
         Command::Circuit(command) => commands::circuit::run(&context, &command),
         Command::Guest(command) => commands::guest::run(&context, command),
+        Command::Flight(args) => commands::capture::flight(&context, args),
         Command::Capture(args) => commands::capture::run(&context, &args),
         Command::Why(args) => commands::why::run(&context, args),
         Command::Events(args) => commands::events::run(&context, &args),

@@ -254,3 +254,34 @@ fn a_filter_of_libpcaps_takes_its_frames_and_one_that_would_not_end_is_refused()
         assert!((400..500).contains(&status) && said.contains(cause), "{status} {said}");
     }
 }
+
+#[test]
+fn what_was_lost_before_anybody_looked_is_there_with_its_reason() {
+    if !privileged() {
+        return;
+    }
+    let lab = two_switches();
+    lab.suiro(&["flow", "add", "sw1", "priority=99,icmp,actions=drop"]);
+    assert_eq!(lab.exchange("g1", "g2", 20), 0);
+    let file = lab.path("flight.pcapng");
+    let name = file.display().to_string();
+    let lost = |words: &[&str]| {
+        let said = lab.says(&[words, &["-w", &name]].concat());
+        assert_eq!(said.code, 0, "{}", said.err);
+        tshark(&file, "icmp", &["frame.comment", "frame.len"])
+    };
+    let rows = lost(&["flight", "sw1", "-m", "icmp"]);
+    assert_eq!(rows.len(), 20);
+    for row in rows {
+        assert!(row[0].starts_with("drop=by_rule switch=sw1 port=in core="), "{row:?}");
+        assert_eq!(row[1], "98");
+    }
+    assert_eq!(lost(&["flight", "sw0", "-m", "icmp"]).len(), 0);
+    // Those of before, and those that come.
+    let capture = begin(&lab, &["drops", "--past", "1h", "-m", "icmp", "-w", &name]);
+    assert_eq!(lab.exchange("g1", "g2", 10), 0);
+    let said = capture.end(Signal::INT);
+    assert!(said.starts_with("30 frames matched, 30 written, 0 lost"), "{said}");
+    let said = lab.says(&["capture", "sw0:g1", "--past", "1s", "-w", "-"]);
+    assert!(said.err.contains("look back: only of losses it is remembered"), "{}", said.err);
+}

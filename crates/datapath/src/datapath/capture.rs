@@ -1,9 +1,10 @@
 //! Captures into service and out of it.
 
 use super::registry::{PortEntry, Registry};
-use super::{Command, Datapath};
+use super::{Command, Datapath, Handle};
 use crate::id::PortAt;
-use crate::taps::{CAPTURES_MAX, Capture, CaptureId, Point, Wanted, begin};
+use crate::taps::{CAPTURES_MAX, Capture, CaptureId, Captured, Noted, Point, Wanted, begin};
+use flow::Nanos;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -36,6 +37,21 @@ impl Datapath {
         });
         registry.show_taps();
         Ok(capture)
+    }
+
+    /// What was lost from a moment on, of that which a capture would see, in the order of time: as much as workers remember of it. `each` hears the
+    /// numbers of the points as a capture's records have them.
+    pub fn flight(&self, wanted: &Wanted<'_>, since: Nanos, mut each: impl FnMut(Captured<'_>)) {
+        let of = |(number, handle): (usize, &Handle)| handle.mailbox.flight.since(number, since);
+        let mut noted: Vec<Noted> = self.workers.iter().enumerate().flat_map(of).collect();
+        noted.sort_by_key(|noted| noted.seen().at);
+        for noted in &noted {
+            let seen = noted.seen();
+            let point = wanted.points.iter().position(|point| point.sees_losses(seen.port));
+            if let Some(point) = point.filter(|_| wanted.filter.takes_lost(&seen)) {
+                each(Captured { point, ..seen });
+            }
+        }
     }
 
     /// Sees frames for a capture no more. What was seen can be taken still.

@@ -1,5 +1,6 @@
 //! Which frames a capture wants: those whose key has these bits, as a rule's match says it, and that a program of libpcap's takes.
 
+use super::{Captured, What};
 use crate::id::PortAt;
 use capture::bpf::{Packet, Program};
 use port::Body;
@@ -35,6 +36,14 @@ impl Filter {
     pub(super) fn takes(&self, at: PortAt, head: &[u8], body: Body<'_>) -> bool {
         self.matches(at, head)
             && self.program.as_ref().is_none_or(|program| program.takes(&Whole { head, body }))
+    }
+
+    /// Whether it wants a loss of which so much is known.
+    pub(crate) fn takes_lost(&self, seen: &Captured<'_>) -> bool {
+        match seen.what {
+            What::LostElsewhere(..) => self.takes_all(),
+            _ => self.takes(seen.port, seen.bytes, Body::default()),
+        }
     }
 
     fn matches(&self, at: PortAt, head: &[u8]) -> bool {

@@ -12,6 +12,8 @@
 //! | vlink | where a frame enters the switch at its other end: tx of the one, rx of the other | the same for both |
 //! | drops | [`port::Drops::lose`] | the frame at hand; a number where nobody has it |
 //!
+//! What is lost is noted besides, always, in a worker's own memory ([`Flight`]): who captures losses can have those of before.
+//!
 //! ## Invariants
 //!
 //! * Without a capture a batch costs one test of a byte at its ingress port, and one at each port that it leaves by.
@@ -22,6 +24,7 @@
 
 mod capture;
 mod filter;
+mod flight;
 mod point;
 mod record;
 
@@ -36,6 +39,7 @@ pub(crate) use crate::id::Side;
 use crate::shared::PortShared;
 use crate::sys::ring::Writer;
 pub(crate) use capture::{Counts, begin};
+pub(crate) use flight::{Flight, Noted};
 use flow::Nanos;
 use port::{LossTap, Lost, RxQueue, Slot, TxFrame};
 use record::Front;
@@ -69,6 +73,8 @@ pub(crate) struct Taps {
     clock: Arc<dyn Clock>,
     /// Who sees losses whatever is captured.
     always: Option<Arc<dyn LossTap>>,
+    /// What was lost lately.
+    flight: Arc<Flight>,
 }
 
 impl fmt::Debug for Taps {
@@ -79,9 +85,13 @@ impl fmt::Debug for Taps {
 
 impl Taps {
     /// None; `always` sees what is lost.
-    pub(crate) fn new(clock: Arc<dyn Clock>, always: Option<Arc<dyn LossTap>>) -> Arc<Self> {
+    pub(crate) fn new(
+        clock: Arc<dyn Clock>,
+        always: Option<Arc<dyn LossTap>>,
+        flight: Arc<Flight>,
+    ) -> Arc<Self> {
         let list = Mutex::new(Vec::with_capacity(CAPTURES_MAX));
-        Arc::new(Self { is_on: AtomicBool::new(false), list, clock, always })
+        Arc::new(Self { is_on: AtomicBool::new(false), list, clock, always, flight })
     }
 
     /// Sees frames by one more.
@@ -184,10 +194,15 @@ impl LossTap for Taps {
         if let Some(always) = &self.always {
             always.lost(at, reason, lost);
         }
+        let now = self.clock.now();
+        let head = match lost {
+            Lost::Frame { head, .. } => *head,
+            Lost::Elsewhere(_) => &[],
+        };
+        self.flight.note(now, Front::of_loss((0, at), reason, now, lost), head);
         if !self.is_on() {
             return;
         }
-        let now = self.clock.now();
         for tap in self.list().iter_mut() {
             let Some(point) = tap.points.iter().position(|point| point.sees_losses(at)) else {
                 continue;

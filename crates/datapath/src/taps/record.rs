@@ -114,7 +114,7 @@ impl Front {
 }
 
 impl<'r> Captured<'r> {
-    pub(super) fn read(worker: usize, [at, place, kind, size]: Words, bytes: &'r [u8]) -> Self {
+    pub(crate) fn read(worker: usize, [at, place, kind, size]: Words, bytes: &'r [u8]) -> Self {
         let port = PortAt { switch: SwitchId(place as u32), port: (place >> 32) as u32 };
         let len = size as u32;
         let reason = DropReason::ALL[usize::from((kind >> 24) as u8) % DropReason::ALL.len()];

@@ -16,7 +16,7 @@ mod file;
 use crate::feed::Feed;
 use api::CaptureSpec;
 use axum::body::Bytes;
-use datapath::{Capture, CaptureId, Clock, Datapath, MonotonicClock};
+use datapath::{Capture, CaptureId, Captured, Clock, Datapath, MonotonicClock};
 use file::File;
 use flow::Nanos;
 use std::collections::BTreeMap;
@@ -55,6 +55,22 @@ pub struct Shown {
     pub cores: Vec<usize>,
     /// What happens on the node, if that is to be in the file.
     pub events: Option<Feed>,
+    /// What comes first.
+    pub past: Vec<Past>,
+}
+
+/// A loss of before.
+pub struct Past {
+    /// What is known of it, but for its bytes.
+    seen: Captured<'static>,
+    bytes: Vec<u8>,
+}
+
+impl Past {
+    /// Keeps it.
+    pub fn of(seen: &Captured<'_>) -> Self {
+        Self { bytes: seen.bytes.to_vec(), seen: Captured { bytes: &[], ..*seen } }
+    }
 }
 
 /// A capture under way, for those who do not read it.
@@ -120,7 +136,10 @@ impl Captures {
         });
         lock(&self.0).insert(id, running.clone());
         let all = self.clone();
-        let mut drain = Drain { datapath, capture, running, sender, file: File::new(shown) };
+        let mut shown = shown;
+        let past = std::mem::take(&mut shown.past);
+        let file = File::new(shown);
+        let mut drain = Drain { datapath, capture, running, sender, file, past };
         let thread = std::thread::Builder::new().name(format!("suiro-capture-{id}"));
         let run = move || {
             drain.run();
@@ -139,6 +158,8 @@ struct Drain {
     running: Arc<Running>,
     sender: mpsc::Sender<Bytes>,
     file: File,
+    /// What comes first.
+    past: Vec<Past>,
 }
 
 /// However it ends, also where it never began: no worker sees frames for nobody. Ended before, it is so once more, which changes nothing.
@@ -153,6 +174,9 @@ impl Drain {
     fn run(&mut self) {
         let began = self.file.begin(real_time());
         if !self.send(began) {
+            return;
+        }
+        if !self.send_past() {
             return;
         }
         while !self.running.stop.load(Relaxed) && !self.sender.is_closed() {
@@ -170,6 +194,16 @@ impl Drain {
         let counted = self.counted();
         let end = self.file.end(real_time(), &counted);
         self.send(end);
+    }
+
+    /// Sends what was before; false when the reader has gone.
+    fn send_past(&mut self) -> bool {
+        self.file.look(real_time(), MonotonicClock.now());
+        let mut chunk = Vec::new();
+        for Past { seen, bytes } in &self.past {
+            self.file.put(&mut chunk, &Captured { bytes, ..*seen });
+        }
+        chunk.is_empty() || self.send(chunk)
     }
 
     /// Sends a chunk of what was seen before `until`; how many records it has, or `None` when there is no reader.
@@ -198,7 +232,10 @@ impl Drain {
     }
 
     fn counted(&self) -> Vec<datapath::Counted> {
-        (0..self.capture.points().len()).map(|point| self.capture.counted(point)).collect()
+        let mut counted: Vec<_> =
+            (0..self.capture.points().len()).map(|point| self.capture.counted(point)).collect();
+        self.past.iter().for_each(|past| counted[past.seen.point].matched += 1);
+        counted
     }
 }
 

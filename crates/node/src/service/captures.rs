@@ -2,7 +2,7 @@
 
 use super::Node;
 use super::directory::{Directory, Member};
-use crate::captures::{PointName, Running, Shown};
+use crate::captures::{Past, PointName, Running, Shown};
 use crate::offload;
 use crate::refusal::{Refusal, Why};
 use ::capture::bpf::{Instruction, Program};
@@ -11,7 +11,8 @@ use api::{
     News, Noun, SNAP_MAX,
 };
 use axum::body::Bytes;
-use datapath::{CaptureId, Counted, Filter, Point, PortAt, Sides, Wanted};
+use datapath::{CaptureId, Clock, Counted, Filter, MonotonicClock, Point, PortAt, Sides, Wanted};
+use flow::Nanos;
 use openflow::text;
 use std::sync::Arc;
 use tokio::sync::mpsc;
@@ -40,6 +41,7 @@ impl Node {
         let ring = self.ring(spec.ring)?;
         let kept = snap.max(ID_BYTES) as usize;
         let wanted = Wanted { points: &points, filter, snap: kept, ring };
+        let past = self.past(&spec, &wanted)?;
         let capture = self.datapath.capture(&wanted);
         let capture = capture.map_err(|error| {
             let remedy = "end one of them (curl …/v1/captures lists them), or name several points in one capture";
@@ -58,6 +60,7 @@ impl Node {
             names: Box::new(move |at| named(&directory, at)),
             cores: self.facts.config.cores.clone(),
             events,
+            past,
         };
         let news = move |change, text| News::of_node(Noun::Capture, &id.to_string(), change, text);
         let feed = self.feed.clone();
@@ -108,6 +111,20 @@ impl Node {
             CaptureView { capture, spec: running.spec.clone(), points: points.map(view).collect() }
         };
         self.captures.all().into_iter().map(view).collect()
+    }
+
+    /// What was lost before.
+    fn past(&self, spec: &CaptureSpec, wanted: &Wanted<'_>) -> Result<Vec<Past>, Refusal> {
+        let Some(past_ms) = spec.past_ms else { return Ok(Vec::new()) };
+        if !wanted.points.iter().any(|point| matches!(point, Point::Drops(_))) {
+            let cause = "only of losses it is remembered what was before";
+            let fault = Fault::new("capture", "look back", cause, "add the point drops");
+            return Err(Refusal::new(Why::Invalid, fault));
+        }
+        let since = MonotonicClock.now().0.saturating_sub(past_ms.saturating_mul(1_000_000));
+        let mut past = Vec::new();
+        self.datapath.flight(wanted, Nanos(since), |seen| past.push(Past::of(&seen)));
+        Ok(past)
     }
 
     /// What match and filter take.

@@ -1,5 +1,6 @@
 //! `suiro capture`.
 
+use api::SwitchName;
 use clap::Args;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -37,9 +38,34 @@ pub struct CaptureArgs {
     /// End after this time, such as 5s, 500ms, 2m
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub duration: Option<Duration>,
+    /// Begin with what was lost in this time before, as far as it is remembered; for drops
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub past: Option<Duration>,
     /// Memory for frames that wait, at each worker, such as 16M
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub ring: Option<u32>,
+}
+
+/// What was lost lately.
+#[derive(Args)]
+pub struct FlightArgs {
+    /// Of which switch; of all when left out
+    pub switch: Option<SwitchName>,
+    /// Write a pcapng file; - for standard output
+    #[arg(long, short = 'w', value_name = "FILE")]
+    pub write: Option<PathBuf>,
+    /// Which frames: a match, as flows have it, such as tcp,tp_dst=80
+    #[arg(
+        long = "match",
+        short = 'm',
+        value_name = "MATCH",
+        default_value = "",
+        hide_default_value = true
+    )]
+    pub matching: String,
+    /// How far to look back, such as 10s; as far as it is remembered when left out
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub past: Option<Duration>,
 }
 
 /// A time with its unit.

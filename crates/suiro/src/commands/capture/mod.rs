@@ -6,7 +6,7 @@ mod merge;
 
 use super::Context;
 use super::events::moment;
-use crate::args::CaptureArgs;
+use crate::args::{CaptureArgs, FlightArgs};
 use crate::failure::Failure;
 use api::{CaptureSpec, Fault, Stop};
 use capture::{BadBlock, Blocks, Content};
@@ -23,6 +23,7 @@ pub fn run(context: &Context, args: &CaptureArgs) -> Result<(), Failure> {
         points: args.points.clone(),
         matching: args.matching.clone(),
         filter: args.filter.as_deref().map(compile::compile).transpose()?,
+        past_ms: args.past.map(|past| past.as_millis() as u64),
         events: args.events,
         snap: args.snap,
         ring: args.ring,
@@ -38,6 +39,25 @@ pub fn run(context: &Context, args: &CaptureArgs) -> Result<(), Failure> {
         Ok(()) | Err(Failure::Closed) => reader.finish(),
         Err(failure) => Err(failure),
     }
+}
+
+/// Shows what was lost before now.
+pub fn flight(context: &Context, args: FlightArgs) -> Result<(), Failure> {
+    let FlightArgs { switch, write, matching, past } = args;
+    let point = switch.map_or_else(|| "drops".into(), |switch| format!("drops:{switch}"));
+    let args = CaptureArgs {
+        points: vec![point],
+        write,
+        matching,
+        filter: None,
+        events: false,
+        snap: None,
+        count: None,
+        duration: Some(Duration::ZERO),
+        past: Some(past.unwrap_or(Duration::from_secs(u32::MAX.into()))),
+        ring: None,
+    };
+    run(context, &args)
 }
 
 /// Where it goes.
