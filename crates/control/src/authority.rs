@@ -71,6 +71,12 @@ impl Authority {
         })
     }
 
+    /// Its certificate.
+    #[cfg(test)]
+    pub(crate) fn certificate(&self) -> CertificateDer<'static> {
+        self.certificate.clone()
+    }
+
     /// The fingerprint of its certificate.
     pub fn fingerprint(&self) -> [u8; 32] {
         sha256(&self.certificate)

@@ -11,7 +11,7 @@
 //! * [`run`]: a controller from start to end. [`http`]: its API, of which the command line is a client.
 //! * [`controller`]: the one owner of what is wanted, and of what nodes have said, which is its [`state`]. [`record`]: what of a slice is kept; [`kept`]: under
 //!   which key. [`declared`]: files as users send them. [`show`]: what is told of it.
-//! * [`doors`]: how callers come in; [`caller`], [`people`]: who they are; [`access`]: what each may; [`authority`]: what signs certificates.
+//! * [`doors`]: how callers come in, [`crowd`]: how many of one address; [`caller`], [`people`]: who they are; [`access`]: what each may; [`authority`]: what signs certificates.
 //! * [`streams`]: how a node is asked although nobody can call it.
 //! * [`store`]: the trait of stores, and the embedded one.
 //!
@@ -32,6 +32,7 @@ pub mod access;
 pub mod authority;
 pub mod caller;
 pub mod controller;
+mod crowd;
 mod declared;
 pub mod doors;
 mod fault;

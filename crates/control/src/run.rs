@@ -1,7 +1,7 @@
 //! A controller from start to end: the store is opened, which only one process can; then the API is served until a signal comes.
 
 use crate::controller::{Controller, now_s};
-use crate::doors::{Here, There};
+use crate::doors::{Bounds, Here, There};
 use crate::http;
 use crate::store::Embedded;
 use api::{Fault, chain};
@@ -83,7 +83,7 @@ async fn serve(
 ) -> Result<(), Fault> {
     let mut servers = JoinSet::new();
     for address in addresses {
-        let there = There::open(*address, controller.authority(), now_s).await;
+        let there = There::open(*address, controller.authority(), now_s, Bounds::default()).await;
         let there = there.map_err(|error| cannot_listen(address, &error))?;
         tracing::info!("serving {} by TLS", there.address());
         servers.spawn(http::serve_there(there, controller.clone()));

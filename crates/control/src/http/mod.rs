@@ -12,13 +12,16 @@ mod users;
 
 use crate::caller::Peer;
 use crate::controller::Controller;
-use crate::doors::{Here, There};
-use axum::extract::{DefaultBodyLimit, State};
+use crate::doors::{Caller, Here, There};
+use axum::extract::{ConnectInfo, DefaultBodyLimit, State};
 use axum::http::StatusCode;
 use axum::middleware::from_fn_with_state;
 use axum::routing::get;
-use axum::{Json, Router};
+use axum::{Extension, Json, Router};
 use domain::Name;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
 use serve::error::{self, ApiError};
 use std::io;
 use std::sync::Arc;
@@ -113,13 +116,25 @@ pub async fn serve_here(listener: Here, controller: Shared) -> io::Result<()> {
     axum::serve(listener, service).await
 }
 
-/// Serves who comes by TLS.
+/// Serves who comes by TLS. Who says nothing is let go.
 ///
 /// # Errors
-/// The socket is broken.
-pub async fn serve_there(listener: There, controller: Shared) -> io::Result<()> {
-    let service = router(controller).into_make_service_with_connect_info::<Peer>();
-    axum::serve(listener, service).await
+/// None: this goes on until the controller ends.
+pub async fn serve_there(mut listener: There, controller: Shared) -> io::Result<()> {
+    let router = router(controller);
+    let mut server = http1::Builder::new();
+    server.timer(TokioTimer::new()).header_read_timeout(listener.bounds().idle);
+    loop {
+        let Caller { stream, peer, place } = listener.next().await;
+        let service = TowerToHyperService::new(router.clone().layer(Extension(ConnectInfo(peer))));
+        let served = server.serve_connection(TokioIo::new(stream), service).with_upgrades();
+        tokio::spawn(async move {
+            if let Err(error) = served.await {
+                tracing::debug!("a connection ended: {error}");
+            }
+            drop(place);
+        });
+    }
 }
 
 /// Does what waits for the disk where that stops nobody else.

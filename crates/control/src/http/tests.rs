@@ -2,13 +2,16 @@
 
 use super::*;
 use crate::controller::now_s;
+use crate::doors::Bounds;
 use crate::store::Embedded;
 use api::{
     As, Client, ClientError, ControllerAt, Declaration, Fault, JoinRequest, JoinTokenSpec, Joined,
     Method, Role, Token, UserSpec,
 };
 use rcgen::{CertificateParams, KeyPair};
+use std::io::Read;
 use std::net::SocketAddr;
+use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -31,6 +34,10 @@ impl Served {
 
     /// One whose certificate is of that time.
     fn at(clock: fn() -> u64) -> Self {
+        Self::within(clock, Bounds::default())
+    }
+
+    fn within(clock: fn() -> u64, bounds: Bounds) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let store = Embedded::open(&directory.path().join("control.redb")).unwrap();
         let controller = Controller::new(Arc::new(store)).map_err(ApiError::into_fault).unwrap();
@@ -39,7 +46,8 @@ impl Served {
         controller.put_domain(declared).map_err(ApiError::into_fault).unwrap();
         let controller = Arc::new(controller);
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-        let opened = There::open("127.0.0.1:0".parse().unwrap(), controller.authority(), clock);
+        let opened =
+            There::open("127.0.0.1:0".parse().unwrap(), controller.authority(), clock, bounds);
         let there = runtime.block_on(opened).unwrap();
         let address = there.address();
         runtime.spawn(serve_there(there, controller.clone()));
@@ -376,4 +384,53 @@ fn a_tenants_user_asks_about_a_guest_and_its_node_answers_by_a_stream_that_it_op
     };
     assert!(has("user alice of red", "/guests/h1/exec id") && has("user bob", "/guests/h1/exec"));
     assert!(!lines.iter().any(|line| line.what.contains("/streams/")));
+}
+
+/// How long it took until the controller hung up on who says nothing.
+fn until_hung_up(mut stream: impl Read) -> Duration {
+    let began = std::time::Instant::now();
+    let _ = stream.read_to_end(&mut Vec::new());
+    began.elapsed()
+}
+
+/// A connection after its handshake.
+fn shaken(served: &Served) -> rustls::StreamOwned<rustls::ClientConnection, TcpStream> {
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(served.controller.authority().certificate()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let name = api::CONTROLLER_NAME.try_into().unwrap();
+    let session = rustls::ClientConnection::new(Arc::new(config), name).unwrap();
+    let stream = TcpStream::connect(served.address).unwrap();
+    let mut stream = rustls::StreamOwned::new(session, stream);
+    stream.conn.complete_io(&mut stream.sock).unwrap();
+    stream
+}
+
+#[test]
+fn who_says_nothing_before_or_behind_the_handshake_is_let_go_and_one_address_takes_not_all() {
+    let short = Duration::from_millis(300);
+    let bounds = Bounds { handshake: short, idle: short, of_an_address: 4 };
+    let served = Served::within(now_s, bounds);
+    let half = TcpStream::connect(served.address).unwrap();
+    std::io::Write::write_all(&mut &half, b"\x16\x03\x01\x02\0").unwrap();
+    assert!(until_hung_up(half) < PATIENCE);
+    assert!(until_hung_up(shaken(&served)) < PATIENCE);
+    let mut begun = shaken(&served);
+    std::io::Write::write_all(&mut begun, b"GET /v1/self HTTP/1.1\r\nhost: ").unwrap();
+    assert!(until_hung_up(begun) < PATIENCE);
+
+    let patient = Bounds { of_an_address: 4, ..Bounds::default() };
+    let served = Served::within(now_s, patient);
+    let held: Vec<_> = (0..4).map(|_| shaken(&served)).collect();
+    let fifth = TcpStream::connect(served.address).unwrap();
+    assert!(until_hung_up(fifth) < Bounds::default().handshake, "refused, not waited for");
+    drop(held);
+    // They are counted until the controller has heard that they are gone.
+    let again = || served.client(As::Nobody).get::<serde_json::Value>("/v1/openapi.json").is_ok();
+    assert!((0..1000).any(|_| again()));
 }
