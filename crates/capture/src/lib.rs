@@ -6,7 +6,7 @@
 //!
 //! * [`pcapng`]: the writer of the file, seven kinds of block.
 //! * [`Blocks`]: the reader of such a file as it arrives, block by block.
-//! * [`pick`]: one packet of a file by its number, of a pcap file, too.
+//! * [`pick()`]: one packet of a file by its number, of a pcap file, too.
 //! * [`bpf`]: filters as libpcap compiles them.
 //! * [`PacketId`]: a number of a packet that no switch on its way changes.
 //!
