@@ -1,7 +1,7 @@
 //! Bodies and queries, read so that what is wrong with them is answered like every other error.
 
+use crate::bodies;
 use crate::error::ApiError;
-use axum::body::Bytes;
 use axum::extract::{FromRequest, FromRequestParts, Query, Request};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
@@ -35,10 +35,8 @@ pub struct Body<T>(pub T);
 impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
     type Rejection = ApiError;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
-        let read = Bytes::from_request(request, state).await;
-        let bytes =
-            read.map_err(|error| ApiError::of_request(error.status(), error.body_text()))?;
+    async fn from_request(request: Request, _: &S) -> Result<Self, ApiError> {
+        let bytes = bodies::read(request).await?;
         let text: &[u8] = if bytes.is_empty() { b"{}" } else { &bytes };
         let parsed = serde_json::from_slice(text);
         parsed.map(Body).map_err(|error| {

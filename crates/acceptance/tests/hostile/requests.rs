@@ -2,7 +2,9 @@
 
 use crate::Bystanders;
 use crate::bystanders::says;
-use acceptance::{Kind, Ofctl, privileged};
+use acceptance::{Kind, Lab, Ofctl, privileged, request, until};
+use std::io::Write;
+use std::os::unix::net::UnixStream;
 
 #[test]
 fn unknown_ports_and_taken_datapath_ids_are_refused_by_name() {
@@ -78,5 +80,47 @@ fn a_full_table_refuses_one_more_flow_and_takes_it_when_there_is_room() {
     management.run("del-flows", &["tcp,tp_dst=0"]);
     management.run("add-flow", &[one_more]);
     says(&management.run("dump-aggregate", &["table=0"]), &["flow_count=1000"]);
+    bystanders.lost_nothing();
+}
+
+/// So many calls of the API that say this and then neither speak nor listen.
+fn calls(lab: &Lab, count: usize, what: &str) -> Vec<UnixStream> {
+    let call = || {
+        let mut stream = UnixStream::connect(lab.socket()).unwrap();
+        stream.write_all(what.as_bytes()).unwrap();
+        stream
+    };
+    std::iter::repeat_with(call).take(count).collect()
+}
+
+#[test]
+fn half_requests_and_unread_lists_keep_nobody_from_an_answer() {
+    if !privileged() {
+        return;
+    }
+    let bystanders = Bystanders::with(&[]);
+    let lab = &bystanders.lab;
+    let rules: String =
+        (0..5000).map(|n| format!("priority=9,tcp,tp_dst={n},actions=drop\n")).collect();
+    let file = lab.path("rules");
+    std::fs::write(&file, rules).unwrap();
+    lab.suiro(&["flow", "add", "sw0", "--file", file.to_str().unwrap()]);
+    let _halves = calls(lab, 400, "GET /v1/node HTTP/1.1\r\nHost: x\r\nX-Half: ");
+    let more =
+        request("POST", "/v1/switches/sw0/flows", "").replace("Length: 0", "Length: 60000000");
+    let _bodies = calls(lab, 100, &more);
+    let _unread = calls(lab, 100, &request("GET", "/v1/switches/sw0/flows", ""));
+    let threads = || std::fs::read_dir(format!("/proc/{}/task", lab.pid())).unwrap().count();
+    assert!(threads() < 100, "{} threads", threads());
+    lab.suiro(&["switch", "add", "one-more"]);
+    // Whoever reads nothing for a second makes room.
+    until("a list is answered", || {
+        let said = lab.says(&["flow", "list", "sw0", "tcp,tp_dst=7"]);
+        says(
+            &(said.out.clone() + &said.err),
+            &[if said.code == 0 { "tp_dst=7" } else { "remedy" }],
+        );
+        said.code == 0
+    });
     bystanders.lost_nothing();
 }

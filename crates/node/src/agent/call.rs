@@ -1,5 +1,6 @@
 //! Reaching a controller step by step: its name, TCP, TLS. Each step has its own error, time limit and remedy.
 
+use crate::agent::names::Names;
 use crate::agent::sockets::{self, Sockets};
 use crate::agent::{Shared, zone};
 use crate::tls::{TlsFault, Trouble};
@@ -43,6 +44,9 @@ pub enum CallError {
         /// Why.
         source: io::Error,
     },
+    /// The node has no file left for a connection.
+    #[error("the connections of this node have all the files that are for them")]
+    NoPlace,
     /// A step took too long.
     #[error("{step}: no answer within {} s", within.as_secs())]
     Slow {
@@ -79,6 +83,7 @@ impl CallError {
             Self::Connect { .. } => "check the route and the firewalls on the way to it".into(),
             Self::Slow { .. } => "see whether the peer hangs, or a firewall drops what passes".into(),
             Self::Credentials(fault) => fault.remedy(),
+            Self::NoPlace => "let suiro open more files (LimitNOFILE= of its unit), or end connections".into(),
             Self::Plain => "let it speak TLS (ssl:), or listen without (ptcp:)".into(),
         };
         Trouble::new(chain(self), remedy)
@@ -96,7 +101,7 @@ pub async fn within<T>(
 }
 
 /// Where a controller is now: one address, or all that its name has.
-pub async fn resolve(target: &Target) -> Result<Vec<SocketAddr>, CallError> {
+pub async fn resolve(target: &Target, names: &Names) -> Result<Vec<SocketAddr>, CallError> {
     let name = match &target.host {
         Host::Ip(address) => return Ok(vec![SocketAddr::new(*address, target.port)]),
         Host::OnLink(address, zone) => {
@@ -107,8 +112,7 @@ pub async fn resolve(target: &Target) -> Result<Vec<SocketAddr>, CallError> {
         Host::Name(name) => name,
     };
     let failed = |source| CallError::Resolve { name: name.clone(), source };
-    let found: Vec<_> =
-        tokio::net::lookup_host((name.as_str(), target.port)).await.map_err(failed)?.collect();
+    let found = names.look_up(name, target.port).await.map_err(failed)?;
     if found.is_empty() {
         return Err(failed(io::ErrorKind::NotFound.into()));
     }

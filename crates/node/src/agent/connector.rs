@@ -13,9 +13,13 @@ use openflow::Version;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
+
+/// How long a name server may take. Chosen: one that is asked a second time answers by then.
+const RESOLVED_WITHIN: Duration = Duration::from_secs(2);
 
 /// Calls `controller` for ever. What goes wrong is logged when it is not what went wrong before, with the remedy.
 pub async fn keep_connected(controller: Controller, link: Arc<Link>, shared: Arc<Shared>) {
@@ -63,9 +67,10 @@ async fn call(
     shared: &Arc<Shared>,
     session: &mut Option<Instant>,
 ) -> Result<End, CallError> {
-    let limit = shared.timing.hello_within;
+    let _place = shared.lot.take().ok_or(CallError::NoPlace)?;
     link.enter(Phase::Resolving);
-    let addresses = within(limit, "resolve the name", resolve(controller.target())).await?;
+    let named = resolve(controller.target(), &shared.names);
+    let addresses = within(RESOLVED_WITHIN, "resolve the name", named).await?;
     link.enter(Phase::Connecting);
     let stream = connect(&addresses, None, shared).await?;
     *session = Some(Instant::now());
@@ -163,6 +168,7 @@ impl Auxiliary {
 
     async fn call(&self) -> Result<End, CallError> {
         let (from, to) = self.route;
+        let _place = self.shared.lot.take().ok_or(CallError::NoPlace)?;
         let stream = connect(&[to], Some(from), &self.shared).await?;
         let caller = Caller {
             id: self.shared.next_id(),

@@ -4,9 +4,12 @@ use crate::agent::Shared;
 use crate::agent::call::{admit, within};
 use crate::agent::end::End;
 use crate::agent::link::{Link, Phase};
+use crate::agent::liveness::Timing;
 use crate::agent::peer::PeerKind;
+use crate::agent::places::{Answer, Met, Origin, Places};
 use crate::agent::session::{Caller, serve};
 use crate::agent::sockets::{self, Sockets};
+use crate::agent::told::Told;
 use crate::agent::zone;
 use crate::tls::Trouble;
 use api::{Listen, Transport};
@@ -18,18 +21,16 @@ use std::sync::Arc;
 use std::time::Duration;
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpStream, UnixListener};
-use tokio::task::JoinSet;
-
-/// Connections that one address serves at a time. Chosen: far more than tools and controllers of one switch, far fewer than
-/// file descriptors.
-pub const MOST_VISITORS: usize = 256;
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
 /// Calls that the kernel holds until they are accepted.
 const BACKLOG: u32 = 64;
 
 /// How long to wait when the kernel cannot accept (no file descriptor is left, as a rule).
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
+
+/// How long a caller may take for its handshake, and again for its hello. Chosen: a few round trips around the world, or one packet lost.
+const CALLER_WITHIN: Duration = Duration::from_secs(3);
 
 /// An address that a switch cannot listen on.
 #[derive(Debug, Error)]
@@ -138,37 +139,41 @@ impl Bound {
         }
     }
 
+    async fn accept(&self) -> io::Result<Call> {
+        match self {
+            Self::Tcp(listener, door) => {
+                let (stream, from) = listener.accept().await?;
+                stream.set_nodelay(true)?;
+                Ok(Call::Tcp(stream, from, door.clone()))
+            }
+            Self::Unix(listener, _) => Ok(Call::Unix(listener.accept().await?.0)),
+        }
+    }
+
     /// Serves whoever calls, for ever.
     pub async fn serve(self, shared: Arc<Shared>) {
-        let mut sessions = JoinSet::new();
+        let mut places = Places::new(shared.lot.clone());
+        let here = Arc::new(Here { shared, told: Told::default() });
         loop {
-            match &self {
-                Self::Tcp(listener, door) => {
-                    let accepted = listener.accept().await.and_then(|(stream, from)| {
-                        stream.set_nodelay(true)?;
-                        Ok((stream, from))
-                    });
-                    let Some((stream, from)) = has_room(accepted, &mut sessions, &shared).await
-                    else {
-                        continue;
-                    };
-                    sessions.spawn(receive(stream, from, door.clone(), shared.clone()));
-                }
-                Self::Unix(listener, _) => {
-                    let accepted = listener.accept().await;
-                    let Some((stream, _)) = has_room(accepted, &mut sessions, &shared).await else {
-                        continue;
-                    };
-                    let name = "management socket".to_owned();
-                    sessions.spawn(drop_end(visit(
-                        stream,
-                        (name, PeerKind::Visitor),
-                        shared.clone(),
-                    )));
+            let accepted = tokio::select! {
+                accepted = self.accept() => accepted,
+                () = places.wait_for_end() => continue,
+            };
+            match accepted {
+                Ok(call) => here.clone().seat(call, &mut places),
+                Err(error) => {
+                    here.tell("a caller was not heard", "accept", &error.to_string());
+                    tokio::time::sleep(ACCEPT_AGAIN).await;
                 }
             }
         }
     }
+}
+
+/// Somebody who calls.
+enum Call {
+    Tcp(TcpStream, SocketAddr, Door),
+    Unix(UnixStream),
 }
 
 /// Only a socket is removed: a file of somebody else's makes the bind fail, and says so.
@@ -179,91 +184,112 @@ fn remove_stale(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Passes a caller on, unless there was none or too many are here.
-async fn has_room<S, A: std::fmt::Debug>(
-    accepted: io::Result<(S, A)>,
-    sessions: &mut JoinSet<()>,
-    shared: &Shared,
-) -> Option<(S, A)> {
-    while sessions.try_join_next().is_some() {}
-    let switch = shared.switch.name();
-    match accepted {
-        Err(error) => {
-            tracing::warn!(switch, step = "accept", cause = %error, "a caller was not heard");
-            tokio::time::sleep(ACCEPT_AGAIN).await;
-            None
-        }
-        Ok((_, peer)) if sessions.len() >= MOST_VISITORS => {
-            tracing::warn!(
-                switch,
-                ?peer,
-                step = "accept",
-                "{MOST_VISITORS} connections already; close some"
-            );
-            None
-        }
-        Ok(caller) => Some(caller),
+/// What all sessions of one address share.
+struct Here {
+    shared: Arc<Shared>,
+    told: Told,
+}
+
+impl Here {
+    /// Gives a caller a place and serves him, or hangs up.
+    fn seat(self: Arc<Self>, call: Call, places: &mut Places) {
+        let (name, origin) = match &call {
+            Call::Tcp(_, from, _) => (from.to_string(), Origin::from(*from)),
+            Call::Unix(_) => ("management socket".to_owned(), Origin::HERE),
+        };
+        let most = places.most();
+        let place = match places.find(origin) {
+            Answer::Free(place) => place,
+            Answer::GivenUp(place) => {
+                let what = format!("{most} connections already: another gave its place up");
+                self.tell(&what, &name, "no place");
+                place
+            }
+            Answer::Full => {
+                let what = format!("{most} connections already; close some");
+                return self.tell(&what, &name, "no place");
+            }
+        };
+        let met = Met::default();
+        let session = self.serve(call, met.clone());
+        places.begin(place, origin, met, session);
     }
-}
 
-async fn drop_end(session: impl Future<Output = End>) {
-    session.await;
-}
-
-/// Secures a caller's stream if it is to be, and talks until the end.
-async fn receive(stream: TcpStream, from: SocketAddr, door: Door, shared: Arc<Shared>) {
-    let (name, end) = match door.transport {
-        Transport::Tcp => {
-            let name = format!("tcp:{from}");
-            (name.clone(), visit(stream, (name, PeerKind::Caller), shared.clone()).await)
-        }
-        Transport::Tls => {
-            let name = format!("ssl:{from}");
-            let handshake = admit(stream, &shared);
-            match within(shared.timing.hello_within, "TLS handshake", handshake).await {
-                Ok(stream) => {
-                    (name.clone(), visit(stream, (name, PeerKind::Caller), shared.clone()).await)
-                }
-                Err(error) => {
-                    let what = "a caller was refused";
-                    return report((&name, from), &error.trouble(), what, (&door.link, &shared));
+    async fn serve(self: Arc<Self>, call: Call, met: Met) {
+        match call {
+            Call::Tcp(stream, from, door) => self.receive(stream, from, &door, met).await,
+            Call::Unix(stream) => {
+                let peer = "management socket";
+                let end = self.visit(stream, (peer.to_owned(), PeerKind::Visitor), met).await;
+                if end.is_fault_of_peer() {
+                    self.tell("OpenFlow session ended", peer, &end.to_string());
                 }
             }
         }
-    };
-    if end.is_fault_of_peer() {
-        let what = "OpenFlow session ended";
-        report((&name, from), &end.trouble(), what, (&door.link, &shared));
     }
-}
 
-/// Tells of a caller that failed; of a machine that fails the same way again and again, once.
-fn report(
-    (peer, from): (&str, SocketAddr),
-    trouble: &Trouble,
-    what: &str,
-    (link, shared): (&Link, &Shared),
-) {
-    let (switch, address) = (shared.switch.name(), link.target());
-    let seen = Trouble::new(format!("{}: {}", from.ip(), trouble.cause), trouble.remedy.clone());
-    if link.failed(seen) {
-        tracing::warn!(switch, address, peer, cause = %trouble, "{what}");
-    } else {
-        tracing::debug!(switch, address, peer, cause = %trouble, "{what}, again");
+    /// Secures a caller's stream if it is to be, and talks until the end.
+    async fn receive(&self, stream: TcpStream, from: SocketAddr, door: &Door, met: Met) {
+        let link = &door.link;
+        let (name, end) = match door.transport {
+            Transport::Tcp => {
+                let name = format!("tcp:{from}");
+                (name.clone(), self.visit(stream, (name, PeerKind::Caller), met).await)
+            }
+            Transport::Tls => {
+                let name = format!("ssl:{from}");
+                let limit = CALLER_WITHIN.min(self.shared.timing.hello_within);
+                match within(limit, "TLS handshake", admit(stream, &self.shared)).await {
+                    Ok(stream) => {
+                        (name.clone(), self.visit(stream, (name, PeerKind::Caller), met).await)
+                    }
+                    Err(error) => {
+                        let what = "a caller was refused";
+                        return self.report((&name, from), &error.trouble(), what, link);
+                    }
+                }
+            }
+        };
+        if end.is_fault_of_peer() {
+            self.report((&name, from), &end.trouble(), "OpenFlow session ended", link);
+        }
     }
-}
 
-async fn visit<S>(stream: S, (name, kind): (String, PeerKind), shared: Arc<Shared>) -> End
-where
-    S: AsyncRead + AsyncWrite + Send + 'static,
-{
-    let (id, timing) = (shared.next_id(), shared.timing);
-    let steering = shared.steering.clone();
-    let caller =
-        Caller { id, name: name.clone(), kind, timing, main: None, on_join: None, steering };
-    let end = serve(stream, caller, shared.switch.clone()).await;
-    if kind == PeerKind::Visitor && end.is_fault_of_peer() {
-        tracing::warn!(switch = shared.switch.name(), peer = name, cause = %end, "OpenFlow session ended");
+    async fn visit<S>(&self, stream: S, (name, kind): (String, PeerKind), met: Met) -> End
+    where
+        S: AsyncRead + AsyncWrite + Send + 'static,
+    {
+        let shared = &self.shared;
+        let hello_within = CALLER_WITHIN.min(shared.timing.hello_within);
+        let caller = Caller {
+            id: shared.next_id(),
+            name,
+            kind,
+            timing: Timing { hello_within, ..shared.timing },
+            main: None,
+            on_join: Some(Box::new(move |peer| {
+                // Nobody else sets it.
+                let _ = met.set(peer.clone());
+                Box::new(())
+            })),
+            steering: shared.steering.clone(),
+        };
+        serve(stream, caller, shared.switch.clone()).await
     }
-    end
+
+    /// Tells of a caller that failed, and shows it as the address's trouble.
+    fn report(&self, (peer, from): (&str, SocketAddr), trouble: &Trouble, what: &str, link: &Link) {
+        let cause = format!("{}: {}", from.ip(), trouble.cause);
+        link.failed(Trouble::new(cause.clone(), trouble.remedy.clone()));
+        if let Some(untold) = self.told.note(&cause) {
+            let (switch, address) = (self.shared.switch.name(), link.target());
+            tracing::warn!(switch, address, peer, cause = %trouble, untold, "{what}");
+        }
+    }
+
+    fn tell(&self, what: &str, peer: &str, cause: &str) {
+        if let Some(untold) = self.told.note(cause) {
+            tracing::warn!(switch = self.shared.switch.name(), peer, cause, untold, "{what}");
+        }
+    }
 }

@@ -53,16 +53,18 @@ pub enum Verdict {
 }
 
 /// How long a peer has been silent. Any received byte counts as life.
+///
+/// Who was never asked is not given up: a node that stood still for a while (a suspended host) asks first.
 #[derive(Clone, Copy, Debug)]
 pub struct Liveness {
     heard: Instant,
-    probed: bool,
+    probed: Option<Instant>,
 }
 
 impl Liveness {
     /// A peer heard right now.
     pub fn new(now: Instant) -> Self {
-        Self { heard: now, probed: false }
+        Self { heard: now, probed: None }
     }
 
     /// The peer sent something.
@@ -72,15 +74,17 @@ impl Liveness {
 
     /// What to do now; [`Verdict::Probe`] is said once per silence.
     pub fn verdict(&mut self, now: Instant, timing: &Timing) -> Verdict {
-        let dead_at = self.heard + timing.dead_after;
-        let probe_at = self.heard + timing.probe_after;
-        if now >= dead_at {
+        let look_at = match self.probed {
+            Some(probed) => probed + timing.dead_after.saturating_sub(timing.probe_after),
+            None => self.heard + timing.probe_after,
+        };
+        if now < look_at {
+            return Verdict::WaitUntil(look_at);
+        }
+        if self.probed.is_some() {
             return Verdict::Dead;
         }
-        if self.probed || now < probe_at {
-            return Verdict::WaitUntil(if self.probed { dead_at } else { probe_at });
-        }
-        self.probed = true;
+        self.probed = Some(now);
         Verdict::Probe
     }
 }
@@ -141,6 +145,16 @@ mod tests {
         assert_eq!(peer.verdict(after(start, 5), &timing), Verdict::Probe);
         assert_eq!(peer.verdict(after(start, 6), &timing), Verdict::WaitUntil(after(start, 15)));
         assert_eq!(peer.verdict(after(start, 15), &timing), Verdict::Dead);
+    }
+
+    #[test]
+    fn who_was_not_asked_because_the_node_stood_still_is_asked_before_it_is_given_up() {
+        let (start, timing) = (Instant::now(), Timing::default());
+        let mut peer = Liveness::new(start);
+        assert_eq!(peer.verdict(after(start, 60), &timing), Verdict::Probe);
+        assert_eq!(peer.verdict(after(start, 69), &timing), Verdict::WaitUntil(after(start, 70)));
+        assert_eq!(peer.verdict(after(start, 70), &timing), Verdict::Dead);
+        assert_eq!(peer.verdict(after(start, 71), &timing), Verdict::Dead);
     }
 
     #[test]

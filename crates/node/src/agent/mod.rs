@@ -14,7 +14,7 @@
 //! ## Invariants
 //!
 //! * A peer that floods, hangs, reads nothing or sends garbage costs others a bounded turn (`session`) and bounded memory:
-//!   its input buffer, its outbox, and at most `listener::MOST_VISITORS` connections per address.
+//!   its input buffer, its outbox, and the places of an address (`places`).
 //! * A connection's membership in its switch ends with its session, however that ends.
 //! * Nothing here knows how a version encodes: the codec does. A session's version is a value, agreed on in the hello.
 
@@ -28,13 +28,16 @@ mod link;
 mod listener;
 mod liveness;
 mod multipart;
+mod names;
 mod outbox;
 mod peer;
+mod places;
 mod requests;
 mod session;
 mod sockets;
 pub mod steering;
 mod stream;
+mod told;
 mod zone;
 
 #[cfg(test)]
@@ -46,8 +49,10 @@ pub use end::End;
 pub use link::{Link, LinkStatus, Phase};
 pub use listener::BindError;
 pub use liveness::Timing;
+pub use names::Names;
 pub use outbox::Outbox;
 pub use peer::{Peer, PeerKind};
+pub use places::Lot;
 #[doc(hidden)] // For the fuzz target, whose connections have no address.
 pub use session::{Caller, serve};
 pub use sockets::Sockets;
@@ -80,6 +85,10 @@ pub struct Endpoints {
     pub steering: Option<steering::Permit>,
     /// Where sockets are made; in the node's own network namespace without it.
     pub sockets: Option<Sockets>,
+    /// How many connections the node may have.
+    pub lot: Lot,
+    /// Who looks up names.
+    pub names: Names,
 }
 
 /// The connections of one switch. Dropping it ends them all and removes the management socket, some time soon; [`Agent::stop`] waits
@@ -99,6 +108,8 @@ pub(crate) struct Shared {
     auxiliaries: u8,
     steering: Option<steering::Permit>,
     sockets: Option<Sockets>,
+    lot: Lot,
+    names: Names,
     next_id: AtomicU64,
 }
 
@@ -122,7 +133,9 @@ impl Agent {
         let next_id = AtomicU64::new(1);
         let steering = endpoints.steering.clone();
         let sockets = endpoints.sockets.clone();
-        let shared = Shared { switch, timing, tls, auxiliaries, steering, sockets, next_id };
+        let (lot, names) = (endpoints.lot.clone(), endpoints.names.clone());
+        let shared =
+            Shared { switch, timing, tls, auxiliaries, steering, sockets, lot, names, next_id };
         let shared = Arc::new(shared);
         let (listening, links) = (Vec::new(), Vec::new());
         let mut agent = Self { shared, tasks: JoinSet::new(), listening, links };

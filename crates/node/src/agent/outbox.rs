@@ -19,8 +19,9 @@ use tokio::sync::Notify;
 pub const REPLY_MARK: usize = 512 * 1024;
 /// Bytes above which packet-ins are lost. Chosen: 10 ms of 100-byte packet-ins at a million a second.
 pub const PACKET_IN_MARK: usize = 1024 * 1024;
-/// Bytes above which the connection ends. Chosen: a hundred thousand flow-removed messages.
-pub const NOTICE_LIMIT: usize = 16 * 1024 * 1024;
+/// Bytes, with those that the writer holds, above which the connection ends. Chosen: twenty thousand flow-removed messages, beside what the
+/// kernel holds.
+pub const NOTICE_LIMIT: usize = 2 * 1024 * 1024;
 
 /// A bounded queue of encoded messages, written by anybody, emptied by the connection's writer.
 #[derive(Default)]
@@ -40,6 +41,8 @@ struct Waiting {
     bytes: Vec<u8>,
     /// How many of them are replies.
     replies: usize,
+    /// How many the writer has taken and not written.
+    taken: usize,
     closed: bool,
     /// A notice did not fit.
     overflowed: bool,
@@ -71,14 +74,19 @@ impl Outbox {
     /// Queues a flow-removed or port-status; a peer too far behind loses its connection instead.
     pub fn notice(&self, emit: impl FnOnce(&mut Vec<u8>)) {
         if !self.push(NOTICE_LIMIT, |waiting| emit(&mut waiting.bytes)) {
-            self.lock().overflowed = true;
+            let mut waiting = self.lock();
+            // A notice after the end is no loss.
+            if !waiting.closed {
+                (waiting.overflowed, waiting.bytes) = (true, Vec::new());
+            }
+            drop(waiting);
             self.close();
         }
     }
 
     fn push(&self, limit: usize, emit: impl FnOnce(&mut Waiting)) -> bool {
         let mut waiting = self.lock();
-        if waiting.closed || waiting.bytes.len() >= limit {
+        if waiting.closed || waiting.bytes.len() + waiting.taken >= limit {
             return false;
         }
         let was_empty = waiting.bytes.is_empty();
@@ -143,12 +151,17 @@ impl Outbox {
     fn swap(&self, taken: &mut Vec<u8>) -> bool {
         let mut waiting = self.lock();
         std::mem::swap(&mut waiting.bytes, taken);
-        waiting.replies = 0;
+        (waiting.replies, waiting.taken) = (0, taken.len());
         // A burst must not pin its memory for the connection's life.
         if waiting.bytes.capacity() > 2 * PACKET_IN_MARK {
             waiting.bytes = Vec::new();
         }
         !taken.is_empty()
+    }
+
+    /// Whether so many bytes of replies wait that no request is to be read.
+    pub fn is_full(&self) -> bool {
+        self.lock().replies >= REPLY_MARK
     }
 
     /// Waits until fewer than `REPLY_MARK` bytes of replies wait or the connection ends; for the session that asks only.
@@ -182,6 +195,19 @@ mod tests {
     fn too_many_notices_end_the_connection() {
         let outbox = Outbox::default();
         outbox.reply(|out| out.resize(NOTICE_LIMIT, 0));
+        outbox.notice(|out| out.push(1));
+        assert!(outbox.is_closed() && outbox.is_overflowed());
+    }
+
+    #[tokio::test]
+    async fn what_the_writer_holds_of_a_deaf_peer_counts_too() {
+        let outbox = Outbox::default();
+        outbox.notice(|out| out.resize(NOTICE_LIMIT, 0));
+        let mut held = Vec::new();
+        assert!(outbox.take(&mut held).await);
+        assert!(!outbox.packet_in(|out| out.push(1)));
+        assert_eq!((held.len(), outbox.waiting()), (NOTICE_LIMIT, 0));
+        assert!(!outbox.is_closed(), "the writer may write it yet");
         outbox.notice(|out| out.push(1));
         assert!(outbox.is_closed() && outbox.is_overflowed());
     }

@@ -20,6 +20,7 @@ use openflow::{
 };
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -28,7 +29,13 @@ use tokio::time::Instant;
 const TURN: usize = 256;
 
 /// Longest turn, but for its last message. Chosen: what others may have to wait for each session on their thread.
-const TURN_TIME: std::time::Duration = std::time::Duration::from_millis(1);
+const TURN_TIME: Duration = Duration::from_millis(1);
+
+/// How long a peer that is to be given up is listened to once more. Chosen: the time to look at every socket, on a busy host.
+const LAST_LOOK: Duration = Duration::from_millis(100);
+
+/// How long a peer may take for what was queued before the end. Chosen: a slow line, and a deaf peer holds its memory no longer.
+const LAST_WORDS: Duration = Duration::from_secs(5);
 
 /// Something that is kept while a session is a member of its switch.
 pub type WhileJoined = Box<dyn Send>;
@@ -90,8 +97,9 @@ where
     let Err(end) = session.run().await;
     drop(joined);
     session.peer.outbox().close();
-    // What is queued (the error that explains the end) still goes out, if the peer takes it soon.
-    let _ = tokio::time::timeout(caller.timing.probe_after, writer.join_next()).await;
+    // What is queued (the error that explains the end) still goes out, if the peer takes it soon. Who reads too slowly does not.
+    let patience = if matches!(end, End::TooSlow) { Duration::ZERO } else { LAST_WORDS };
+    let _ = tokio::time::timeout(caller.timing.probe_after.min(patience), writer.join_next()).await;
     end
 }
 
@@ -181,10 +189,14 @@ impl<R: AsyncRead + Unpin> Session<R> {
         }
     }
 
-    /// Carries out at most [`TURN`] messages of those that are here already; returns how many.
+    /// Carries out at most [`TURN`] messages of those that are here already, fewer when their answers fill the outbox; returns [`TURN`] if
+    /// there may be more.
     async fn turn(&mut self) -> Result<usize, End> {
         let began = Instant::now();
         for worked in 0..TURN {
+            if self.peer.outbox().is_full() {
+                break;
+            }
             let Some(frame) = self.next_frame().await? else {
                 self.apply_flow_mods().await;
                 return Ok(worked);
@@ -351,18 +363,25 @@ impl<R: AsyncRead + Unpin> Session<R> {
         if self.peer.outbox().is_overflowed() { End::TooSlow } else { End::Closed }
     }
 
-    /// Waits for bytes, and asks a silent peer whether it is there.
+    /// Waits for bytes, and asks a silent peer whether it is there. Bytes that wait already are a sign of life, however late they are read.
     async fn fill(&mut self, liveness: &mut Liveness) -> Result<(), End> {
+        let mut is_last_look = false;
         loop {
-            let until = match liveness.verdict(Instant::now(), &self.timing) {
+            let now = Instant::now();
+            let until = match liveness.verdict(now, &self.timing) {
                 Verdict::WaitUntil(time) => time,
-                Verdict::Dead => return Err(End::Silent),
+                Verdict::Dead if is_last_look => return Err(End::Silent),
+                Verdict::Dead => {
+                    is_last_look = true;
+                    now + LAST_LOOK
+                }
                 Verdict::Probe => {
                     self.peer.request(&Message::EchoRequest(Vec::new()));
                     continue;
                 }
             };
             tokio::select! {
+                biased;
                 filled = self.input.fill() => {
                     filled?;
                     liveness.heard(Instant::now());

@@ -362,6 +362,24 @@ async fn a_silent_peer_is_asked_and_then_left() {
 }
 
 #[tokio::test]
+async fn bytes_that_wait_are_a_sign_of_life_however_late_a_node_reads_that_stood_still() {
+    let (switch, _) = switch();
+    let timing = Timing {
+        probe_after: Duration::from_millis(10),
+        dead_after: Duration::from_millis(30),
+        ..Timing::default()
+    };
+    let mut client = Client::greet(Client::connect(&switch, PeerKind::Controller, timing)).await;
+    for round in 0..10 {
+        client.send(Message::EchoRequest(vec![round])).await;
+        // Everybody stands still: this is the only thread.
+        std::thread::sleep(2 * timing.dead_after);
+        while client.next().await.1 != Message::EchoReply(vec![round]) {}
+    }
+    assert!(switch.has_controller());
+}
+
+#[tokio::test]
 async fn a_peer_that_never_says_hello_is_left() {
     let (switch, _) = switch();
     let timing = Timing { hello_within: Duration::from_millis(20), ..Timing::default() };

@@ -2,6 +2,11 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
+/// How many files this process may open.
+pub fn open_files() -> u64 {
+    getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
+}
+
 /// Raises the soft limit of open files to the hard one, and the hard one to the kernel's bound where privileges allow. Returns the limit.
 pub fn raise_open_files() -> u64 {
     let now = getrlimit(Resource::Nofile);
@@ -16,5 +21,5 @@ pub fn raise_open_files() -> u64 {
             return limit;
         }
     }
-    now.current.unwrap_or(u64::MAX)
+    open_files()
 }

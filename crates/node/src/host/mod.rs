@@ -12,7 +12,7 @@ pub mod privilege;
 mod survey;
 
 pub use identity::{IDENTITY_FILE, Identity, Machine};
-pub use limits::raise_open_files;
+pub use limits::{open_files, raise_open_files};
 pub use lock::{LockError, ReadSocketError, RunDir};
 pub use look::{Roots, look_around};
 pub use survey::survey;

@@ -1,20 +1,18 @@
 //! Who changed what: a line in the log for each request that is not only a question.
 
-use axum::extract::connect_info::Connected;
 use axum::extract::{ConnectInfo, Request};
 use axum::middleware::Next;
 use axum::response::Response;
-use axum::serve::IncomingStream;
 use std::fmt;
-use tokio::net::UnixListener;
+use tokio::net::UnixStream;
 
 /// The process at the other end of the socket, as the kernel knows it (unix(7), `SO_PEERCRED`).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Peer(Option<(u32, i32)>);
 
-impl Connected<IncomingStream<'_, UnixListener>> for Peer {
-    fn connect_info(stream: IncomingStream<'_, UnixListener>) -> Self {
-        let credentials = stream.io().peer_cred().ok();
+impl Peer {
+    pub(super) fn of(stream: &UnixStream) -> Self {
+        let credentials = stream.peer_cred().ok();
         Self(credentials.map(|peer| (peer.uid(), peer.pid().unwrap_or(0))))
     }
 }

@@ -3,21 +3,25 @@
 use super::error::ApiError;
 use super::extract::Parameters;
 use super::stream::Stream;
+use crate::refusal::Refusal;
 use crate::service::{FlowLines, Node};
-use api::{ErrorBody, FlowsView};
+use api::{ErrorBody, Fault, FlowsView};
 use axum::body::{Body, Bytes};
 use axum::extract::{Path, State};
+use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
+use serve::crowd::Pulse;
+use std::iter::Peekable;
 use std::sync::Arc;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use utoipa::IntoParams;
 
 /// Bytes sent at a time. Chosen: large enough that a million rules take no million wake-ups.
 const CHUNK: usize = 64 << 10;
 /// Chunks that may wait for a slow reader.
-const AHEAD: usize = 4;
+const AHEAD: usize = 1;
 
 /// Which rules, and how ports are printed.
 #[derive(Deserialize, IntoParams)]
@@ -43,31 +47,76 @@ pub async fn list_flows(
     Path(switch): Path<String>,
     Parameters(selection): Parameters<Selection>,
 ) -> Result<Response, ApiError> {
-    let lines = tokio::task::spawn_blocking(move || {
-        node.flows(&switch, &selection.filter, selection.names)
-    })
-    .await;
-    let lines = lines.map_err(|failed| ApiError::of_ours(&failed))??;
+    let (begun, begins) = oneshot::channel();
     let (sender, receiver) = mpsc::channel(AHEAD);
-    tokio::task::spawn_blocking(move || print(lines, &sender));
+    let asked = node.clone();
+    let dump = move || asked.flows(&switch, &selection.filter, selection.names);
+    if !node.dumps().admit(|pulse| serve_dump(dump, begun, (sender, pulse))) {
+        return Err(crowded(node.dumps().most()));
+    }
+    // One that has made room for another before it began.
+    begins.await.unwrap_or_else(|_| Err(crowded(node.dumps().most())))?;
     Ok(([(CONTENT_TYPE, "application/json")], Body::new(Stream(receiver))).into_response())
 }
 
-/// Prints the rules as one JSON document, in chunks; ends early when the reader has gone.
-fn print(lines: FlowLines, sender: &mpsc::Sender<Bytes>) {
-    let mut chunk = Vec::with_capacity(CHUNK + 1024);
-    chunk.extend(b"{\"flows\":[");
-    for (index, line) in lines.enumerate() {
-        if index > 0 {
-            chunk.push(b',');
-        }
-        // A Vec takes every byte, and a rule is plain data.
-        let _ = serde_json::to_writer(&mut chunk, &line);
-        if chunk.len() >= CHUNK && sender.blocking_send(std::mem::take(&mut chunk).into()).is_err()
-        {
-            return;
+/// Looks the rules up, says whether there is an answer, and prints it.
+async fn serve_dump(
+    dump: impl FnOnce() -> Result<FlowLines, Refusal> + Send + 'static,
+    begun: oneshot::Sender<Result<(), ApiError>>,
+    (sender, pulse): (mpsc::Sender<Bytes>, Arc<Pulse>),
+) {
+    pulse.set_works(true);
+    let found = tokio::task::spawn_blocking(dump).await;
+    pulse.set_works(false);
+    let found = found.map_err(|failed| ApiError::of_ours(&failed));
+    // Who asked may have gone.
+    match found.and_then(|found| found.map_err(ApiError::from)) {
+        Err(error) => drop(begun.send(Err(error))),
+        Ok(lines) => {
+            let _ = begun.send(Ok(()));
+            print(lines.peekable(), sender, pulse).await;
         }
     }
+}
+
+fn crowded(most: usize) -> ApiError {
+    let cause = format!("{most} lists of rules are being read already");
+    let fault = Fault::new("switch", "list its flows", cause, "ask again in a second");
+    ApiError::new(StatusCode::SERVICE_UNAVAILABLE, fault)
+}
+
+/// Prints the rules as one JSON document, in chunks; ends early when the reader has gone. While the reader is slow, no thread waits for it.
+async fn print(mut lines: Peekable<FlowLines>, sender: mpsc::Sender<Bytes>, pulse: Arc<Pulse>) {
+    let mut chunk = Vec::from(b"{\"flows\":[");
+    let mut has_more = true;
+    while has_more {
+        let printed = tokio::task::spawn_blocking(move || {
+            let has_more = fill(&mut chunk, &mut lines);
+            (chunk, lines, has_more)
+        });
+        // A panic is in the log already.
+        let Ok((full, rest, is_next)) = printed.await else { return };
+        if sender.send(full.into()).await.is_err() {
+            return;
+        }
+        pulse.beat();
+        (chunk, lines, has_more) = (vec![b','], rest, is_next);
+    }
+}
+
+/// Appends rules up to a chunk's size; false when these were the last, and the end is appended too.
+fn fill(chunk: &mut Vec<u8>, lines: &mut Peekable<FlowLines>) -> bool {
+    while let Some(line) = lines.next() {
+        // A Vec takes every byte, and a rule is plain data.
+        let _ = serde_json::to_writer(&mut *chunk, &line);
+        if lines.peek().is_none() {
+            break;
+        }
+        if chunk.len() >= CHUNK {
+            return true;
+        }
+        chunk.push(b',');
+    }
     chunk.extend(b"]}");
-    let _ = sender.blocking_send(chunk.into());
+    false
 }

@@ -12,7 +12,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get};
 use serde::Deserialize;
-use std::io;
+use serve::server;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -68,14 +68,7 @@ async fn show(
 }
 
 /// Serves the page, and nothing else, by TCP until `ended` says so.
-///
-/// # Errors
-/// The socket is broken.
-pub async fn serve(
-    listener: TcpListener,
-    node: Arc<Node>,
-    mut ended: watch::Receiver<()>,
-) -> io::Result<()> {
+pub async fn serve(listener: TcpListener, node: Arc<Node>, mut ended: watch::Receiver<()>) {
     let router = Router::new()
         .route("/metrics", route())
         .fallback(error::no_route)
@@ -84,5 +77,5 @@ pub async fn serve(
     let ended = async move {
         let _ = ended.changed().await;
     };
-    axum::serve(listener, router).with_graceful_shutdown(ended).await
+    server::serve(listener, router, |_, from| from, super::bounds(), ended).await;
 }

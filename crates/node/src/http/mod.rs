@@ -42,10 +42,10 @@ use axum::extract::DefaultBodyLimit;
 use axum::http::StatusCode;
 use axum::routing::{get, post};
 use serve::error::ApiError;
+use serve::server::{self, Bounds};
 use serve::{error, extract, stream};
-use std::io;
 use std::sync::Arc;
-use tokio::net::UnixListener;
+use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::watch;
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
@@ -220,30 +220,27 @@ fn router_of_readers(node: Arc<Node>) -> Router {
 }
 
 /// Serves both sockets until `ended` says so, or nobody is there to say it.
-///
-/// # Errors
-/// A socket is broken.
 pub async fn serve(
     listener: UnixListener,
     readers: Option<UnixListener>,
     node: Arc<Node>,
     ended: watch::Receiver<()>,
-) -> io::Result<()> {
+) {
     let all = serve_one(listener, router(node.clone()), ended.clone());
     let Some(readers) = readers else { return all.await };
-    tokio::try_join!(all, serve_one(readers, router_of_readers(node), ended)).map(|_| ())
+    tokio::join!(all, serve_one(readers, router_of_readers(node), ended));
 }
 
-async fn serve_one(
-    listener: UnixListener,
-    router: Router,
-    mut ended: watch::Receiver<()>,
-) -> io::Result<()> {
+async fn serve_one(listener: UnixListener, router: Router, mut ended: watch::Receiver<()>) {
     let ended = async move {
         let _ = ended.changed().await;
     };
-    let service = router.into_make_service_with_connect_info::<audit::Peer>();
-    axum::serve(listener, service).with_graceful_shutdown(ended).await
+    let (peer, bounds) = (|stream: &UnixStream, _| audit::Peer::of(stream), bounds());
+    server::serve(listener, router, peer, bounds, ended).await;
+}
+
+fn bounds() -> Bounds {
+    Bounds::of_files(crate::host::open_files())
 }
 
 #[cfg(test)]

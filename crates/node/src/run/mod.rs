@@ -317,7 +317,6 @@ async fn serve_api(
     let _ = std::fs::remove_file(run_dir.api_socket());
     let _ = std::fs::remove_file(run_dir.read_socket());
     match outcome {
-        Some(Ok(Err(error))) => Err(system("serve its API")(error)),
         Some(_) => {
             Err(Fault::new("API", "serve", "it ended by itself", "please report this with the log")
                 .into())

@@ -54,12 +54,13 @@ pub use rules::{FlowLines, RuleVerb};
 pub use start::{OnConflict, StartError, StartFault};
 
 use crate::agent::steering::Desk;
+use crate::agent::{Lot, Names};
 use crate::captures::Captures;
 use crate::circuits::Circuits;
 use crate::config::{ConfigFile, Host, NodeConfig};
 use crate::feed::Feed;
 use crate::guests::Guests;
-use crate::host::{RunDir, memory};
+use crate::host::{self, RunDir, memory};
 use crate::offload::Offload;
 use crate::ports::Ports;
 use crate::refusal::{Refusal, Why};
@@ -71,6 +72,7 @@ use datapath::{Datapath, Events};
 use directory::{Directory, Member, MemberPort};
 use port::Keep;
 use pump::Pump;
+use serve::crowd::Crowd;
 use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -120,6 +122,11 @@ pub struct Parts {
     pub background: bool,
 }
 
+/// Dumps of rules under way at a time. Chosen: each holds 24 bytes a rule, so those of a million rules 400 MB.
+const DUMPS: usize = 16;
+/// A dump that nobody has read for so long makes room for another.
+const DUMP_STILL: Duration = Duration::from_secs(1);
+
 /// A node in service.
 pub struct Node {
     facts: Facts,
@@ -154,6 +161,12 @@ pub struct Node {
     entries: Arc<EntryBudget>,
     serials: flow::Serials,
     background: bool,
+    /// How many OpenFlow connections its switches may have together.
+    lot: Lot,
+    /// Who looks up controllers' names.
+    names: Names,
+    /// Dumps of rules on their way to whoever reads them.
+    dumps: Crowd,
     /// Rung when the node is to end by itself.
     end: tokio::sync::Notify,
 }
@@ -199,6 +212,9 @@ impl Node {
             entries: Arc::new(EntryBudget::new(memory::limit() / MEMORY_FOR_ENTRY)),
             serials: flow::Serials::default(),
             background: parts.background,
+            lot: Lot::of_files(host::open_files()),
+            names: Names::default(),
+            dumps: Crowd::new(DUMPS, DUMP_STILL),
             end: tokio::sync::Notify::new(),
         }))
     }
@@ -232,6 +248,11 @@ impl Node {
             self.tell_changes(&mut watch);
             before = second;
         }
+    }
+
+    /// Dumps of rules on their way.
+    pub fn dumps(&self) -> &Crowd {
+        &self.dumps
     }
 
     /// Ready when the node has decided to end.

@@ -305,6 +305,8 @@ impl Node {
                 may_program: spec.steering == SteeringAccess::Program,
             }),
             sockets: spec.session_netns.as_ref().map(|netns| self.sockets(netns)),
+            lot: self.lot.clone(),
+            names: self.names.of_another(),
         }
     }
 }

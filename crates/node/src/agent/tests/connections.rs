@@ -1,10 +1,10 @@
 //! How connections are made: calling controllers, being called, the management socket.
 
 use super::client::Client;
-use crate::agent::{Agent, BindError, Endpoints, Timing};
+use crate::agent::{Agent, BindError, Endpoints, Lot, Timing};
 use crate::switch::tests::switch;
 use api::{Controller, Listen, Transport};
-use openflow::Message;
+use openflow::{Message, Role, RoleMsg};
 use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream, UnixStream};
@@ -98,6 +98,49 @@ async fn a_stopped_agent_has_left_its_addresses_to_the_next_one() {
         agent = Agent::start(switch.clone(), &endpoints, Timing::default()).await.unwrap();
         assert!(path.exists(), "the last one took the socket of the next one along");
     }
+}
+
+#[tokio::test]
+async fn a_flood_of_callers_keeps_no_controller_out_and_sends_no_master_away() {
+    let (switch, _) = switch();
+    let endpoints = Endpoints {
+        listen: vec![listen(ANY_PORT.parse().unwrap())],
+        lot: Lot::of_files(128),
+        ..Endpoints::default()
+    };
+    let agent = Agent::start(switch.clone(), &endpoints, Timing::default()).await.unwrap();
+    let address = agent.listening()[0];
+    let call = || async { Client::over(TcpStream::connect(address).await.unwrap()).greet().await };
+    let mut flood = Vec::new();
+    for _ in 0..8 {
+        flood.push(call().await);
+    }
+    let mut controller = call().await;
+    assert!(flood[0].is_left().await, "the oldest has given its place up");
+    let claim = RoleMsg { role: Role::Master, generation_id: 1 };
+    assert_eq!(controller.ask(Message::RoleRequest(claim)).await, Message::RoleReply(claim));
+    for _ in 0..20 {
+        flood.push(call().await);
+    }
+    assert_eq!(controller.ask(Message::BarrierRequest).await, Message::BarrierReply);
+    assert!(switch.connections().len() <= 8);
+    agent.stop().await;
+}
+
+#[tokio::test]
+async fn where_files_are_few_a_node_that_calls_says_so() {
+    let (switch, _) = switch();
+    let controller = TcpListener::bind(ANY_PORT).await.unwrap();
+    let mut endpoints = calling(controller.local_addr().unwrap());
+    endpoints.lot = Lot::of_files(1);
+    let agent = Agent::start(switch, &endpoints, quick()).await.unwrap();
+    let trouble = loop {
+        tokio::task::yield_now().await;
+        if let Some((_, trouble)) = agent.links()[0].status().trouble {
+            break trouble;
+        }
+    };
+    assert!(trouble.remedy.contains("LimitNOFILE"), "{trouble}");
 }
 
 #[tokio::test]
