@@ -105,6 +105,10 @@ fn cases() -> Vec<Case<Rig>> {
     let rate = ("Mpps", Better::More, mega_frames as Measure);
     let (packets, xdp) = (suiro(AfPacket, true, false), suiro(AfXdpNative, true, false));
     let limited = suiro(AfXdpNative, true, true);
+    let tunnel = |past, sum| Rig::Tunnel { past, sum };
+    let of_tunnel =
+        |sum| (tunnel(true, sum), vec![(tunnel(false, sum), Some(1.7)), (Rig::Redirect, None)]);
+    let [(summed, with_sum), (plain, without_sum)] = [true, false].map(of_tunnel);
     vec![
         case(
             "TCP, af_packet, both ends on one core",
@@ -122,6 +126,8 @@ fn cases() -> Vec<Case<Rig>> {
         case("round trip p50, af_packet", us(round_trip_p50), packets, on_packets(Some(1.0))),
         case("60 B UDP, af_xdp", rate, xdp, of_frames(false, Some(0.75))),
         case("60 B UDP, af_xdp, with a limit", rate, limited, of_frames(true, Some(0.6))),
+        case("60 B UDP into VXLAN, af_xdp", rate, summed, with_sum),
+        case("60 B UDP into VXLAN without outer checksum, af_xdp", rate, plain, without_sum),
         case("flood ping, af_xdp", us(flood_ping), xdp, for_ping()),
         case("round trip p50, af_xdp", us(round_trip_p50), xdp, on_xdp()),
     ]

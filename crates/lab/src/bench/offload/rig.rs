@@ -31,6 +31,13 @@ pub enum Rig {
         /// Whether a meter is in their way. It is wider than what comes, so that its cost is measured and not its rate.
         limited: bool,
     },
+    /// suiro, whose first guest's frames leave by a VXLAN tunnel: to the second one's interface, which stands for the underlay's other end.
+    Tunnel {
+        /// Whether flows leave the worker.
+        past: bool,
+        /// Whether the outer UDP header has a checksum.
+        sum: bool,
+    },
     /// XDP programs that send all that one guest sends to the other.
     Redirect,
     /// Another switch.
@@ -55,6 +62,11 @@ impl Contend for Rig {
                 let limit = if limited { ", meter" } else { "" };
                 format!("suiro {place} {}{limit}", attach.name())
             }
+            Rig::Tunnel { past, sum } => {
+                let place = if past { "past the worker" } else { "worker" };
+                let sum = if sum { "" } else { " without outer checksum" };
+                format!("suiro {place} af_xdp, VXLAN{sum}")
+            }
             Rig::Redirect => "XDP devmap redirect".into(),
             Rig::Other(contender) => contender.name(),
         }
@@ -63,6 +75,7 @@ impl Contend for Rig {
     fn start(self) -> Result<AtWork> {
         let contender = match self {
             Rig::Suiro { attach, .. } => Contender { switch: Switch::Suiro, attach },
+            Rig::Tunnel { .. } => Contender { switch: Switch::Suiro, attach: Attach::AfXdpNative },
             Rig::Redirect => super::super::cases::BRIDGE,
             Rig::Other(contender) => contender,
         };
@@ -73,6 +86,7 @@ impl Contend for Rig {
         }
         match self {
             Rig::Suiro { past, limited, .. } => work.program(past, limited)?,
+            Rig::Tunnel { past, sum } => work.tunnel(past, sum)?,
             Rig::Redirect => work._programs = work.redirects()?,
             Rig::Other(_) => {}
         }
@@ -94,11 +108,32 @@ impl AtWork {
                 format!("priority=100,in_port={},actions={meter}output:{}", from.port, to.port);
             self.suiro(&["flow", "add", "sw0", &rule])?;
         }
-        if past {
-            self.suiro(&["offload", "policy", "add", "all", "--when", "first"])?;
-            self.suiro(&["offload", "on"])?;
-        }
+        if past { self.offload() } else { Ok(()) }
+    }
+
+    fn offload(&self) -> Result<()> {
+        self.suiro(&["offload", "policy", "add", "all", "--when", "first"])?;
+        self.suiro(&["offload", "on"])?;
         Ok(())
+    }
+
+    /// The second guest's port is the underlay's card, and the switch has the host's own address; a tunnel leads there.
+    fn tunnel(&self, past: bool, sum: bool) -> Result<()> {
+        let [a, b] = &self.running.guests;
+        let sum = if sum { "on" } else { "off" };
+        let tunnel = ["--type", "vxlan", "--remote", "192.0.2.2", "--key", "7"];
+        let own = ["--forwarding", "own", "--outer-checksum", sum];
+        self.suiro(&["port", "add", "sw0", "host", "--type", "tap", "--interface", "host0"])?;
+        let host = self.running.switch();
+        let neighbour = ["neigh", "replace", "192.0.2.2", "lladdr", &b.mac, "dev", "host0"];
+        run(host.command("ip").args(["addr", "add", "192.0.2.1/24", "dev", "host0"]))?;
+        run(host.command("ip").args(neighbour))?;
+        self.suiro(&[&["port", "add", "sw0", "tun0"][..], &tunnel, &own].concat())?;
+        for (from, to) in [(&*a.port, "tun0"), ("host", &b.port)] {
+            let rule = format!("priority=100,in_port={from},actions=output:{to}");
+            self.suiro(&["flow", "add", "sw0", &rule])?;
+        }
+        if past { self.offload() } else { Ok(()) }
     }
 
     /// What one guest sends leaves to the other, without a look at it.
@@ -125,7 +160,7 @@ impl AtWork {
     }
 
     fn is_past(&self) -> bool {
-        matches!(self.rig, Rig::Suiro { past: true, .. })
+        matches!(self.rig, Rig::Suiro { past: true, .. } | Rig::Tunnel { past: true, .. })
     }
 
     /// Does `warm`, small parts of what is measured, until all flows have left.
