@@ -1,6 +1,7 @@
 //! What came of an experiment: figures beside the paper's, counts by core, rates over time, goals.
 
 use super::paper::{Key, Paper};
+use super::quiet::is_spoiled;
 use super::scale::Scale;
 use super::stage::Counts;
 use crate::report::Spread;
@@ -9,7 +10,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// All of it.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Findings {
     /// The experiment.
     pub experiment: &'static str,
@@ -27,6 +28,8 @@ pub struct Findings {
     pub by_core: Vec<ByCore>,
     /// Rates over time.
     pub over_time: Vec<OverTime>,
+    /// Percent of the cores that others had before the windows.
+    pub others_percent: f64,
     /// What was promised.
     pub goals: Vec<Goal>,
 }
@@ -48,8 +51,34 @@ impl Findings {
         self.results.extend(more.results);
         self.by_core.extend(more.by_core);
         self.over_time.extend(more.over_time);
+        self.others_percent = self.others_percent.max(more.others_percent);
         self.goals.extend(more.goals);
         self
+    }
+
+    /// What is to be said of one of its goals.
+    pub fn verdict(&self, goal: &Goal) -> Verdict {
+        match goal.is_met {
+            true => Verdict::Kept,
+            false if goal.basis == Basis::Time && is_spoiled(self.others_percent) => {
+                Verdict::NotJudged
+            }
+            false => Verdict::NotKept,
+        }
+    }
+
+    /// What to do about goals that are not kept.
+    pub fn advice(&self) -> Option<String> {
+        let verdicts: Vec<_> = self.goals.iter().map(|goal| self.verdict(goal)).collect();
+        if verdicts.contains(&Verdict::NotJudged) {
+            let others = self.others_percent;
+            return Some(format!(
+                "not judged: others had {others:.0} % of the cores before the windows; run it again when this machine has nothing else to do"
+            ));
+        }
+        verdicts.contains(&Verdict::NotKept).then(|| {
+            "not kept: run it again with more --rounds; if it is not kept then either, report it with the file of --json".into()
+        })
     }
 
     /// What there is to say where time means nothing.
@@ -137,6 +166,17 @@ pub struct Goal {
     pub is_met: bool,
     /// What the value was made from.
     pub basis: Basis,
+}
+
+/// What came of a promise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is kept.
+    Kept,
+    /// It is not.
+    NotKept,
+    /// It is not, on a machine whose cores others had.
+    NotJudged,
 }
 
 /// What a figure rests on.
@@ -357,6 +397,23 @@ mod tests {
     }
 
     #[test]
+    fn a_rate_that_others_may_have_spoiled_is_not_judged_and_a_count_is() {
+        let goal = || Goal::at_most("VM 1's loss".into(), 1.0, 0.0);
+        let goals = vec![goal(), goal().counted(), Goal::at_least(String::new(), 1.0, 0.95)];
+        let mut findings = Findings { goals, ..Findings::default() };
+        let verdicts = |findings: &Findings| {
+            findings.goals.iter().map(|goal| findings.verdict(goal)).collect::<Vec<_>>()
+        };
+        assert_eq!(verdicts(&findings), [Verdict::NotKept, Verdict::NotKept, Verdict::Kept]);
+        assert!(findings.advice().unwrap().contains("--rounds"));
+        findings.others_percent = 60.0;
+        assert_eq!(verdicts(&findings), [Verdict::NotJudged, Verdict::NotKept, Verdict::Kept]);
+        assert!(findings.advice().unwrap().contains("others had 60 % of the cores"));
+        findings.goals.drain(..2);
+        assert_eq!(findings.advice(), None);
+    }
+
+    #[test]
     fn where_time_means_nothing_only_counts_are_left() {
         let mut sheet = Sheet::default();
         for quantity in ["throughput", STRAYS] {
@@ -372,6 +429,7 @@ mod tests {
             results: sheet.rows("vse-two-flows", Scale { capacity: 4.0 }).unwrap(),
             by_core: vec![],
             over_time: vec![],
+            others_percent: 0.0,
             goals: vec![goal("a loss"), goal("a count").counted()],
         };
         let left = findings.counts_only();

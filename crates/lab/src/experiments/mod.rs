@@ -6,7 +6,7 @@
 //!   which core; [`scale`]: the papers' rates made smaller by one factor; [`cipher`]: the kernel's own encryption.
 //! * [`traffic`]: numbered datagrams; [`window`]: one measurement; [`steering`]: the contenders, put in place in turn.
 //! * [`trial`]: what all experiments share; `collision`, `two_flows`, `priority`, `entries`, `redirect`, `fragments`, `reaction`, `models`, `ipsec`: the experiments; `flood`: what the cheap ones need;
-//!   [`emulated`]: all of it inside a machine with more cores.
+//!   [`emulated`]: all of it inside a machine with more cores; [`quiet`]: whether others had this one.
 //! * [`paper`]: the papers' figures (`data/papers.json`); [`findings`]: ours beside them; `print`, `csv`, `page`: for a terminal, a program, a
 //!   reader.
 //!
@@ -30,6 +30,7 @@ mod page;
 mod paper;
 mod print;
 mod priority;
+mod quiet;
 mod reaction;
 mod redirect;
 mod scale;

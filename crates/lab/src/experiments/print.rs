@@ -1,6 +1,6 @@
 //! Findings as tables: a line for each case and contender, a column for each size, the paper's figure at this run's scale in brackets.
 
-use super::findings::{ByCore, Findings, Row};
+use super::findings::{ByCore, Findings, Row, Verdict};
 
 /// One line of a table.
 pub struct Line<'f> {
@@ -106,11 +106,16 @@ pub fn print(findings: &Findings) {
     print_by_core(&findings.by_core);
     for goal in &findings.goals {
         let (verdict, sign) = (
-            if goal.is_met { "kept" } else { "NOT KEPT" },
+            match findings.verdict(goal) {
+                Verdict::Kept => "kept",
+                Verdict::NotKept => "NOT KEPT",
+                Verdict::NotJudged => "not judged",
+            },
             if goal.at_least { ">=" } else { "<=" },
         );
         println!("  goal {verdict}: {}: {:.3} ({sign} {})", goal.claim, goal.value, goal.bound);
     }
+    findings.advice().iter().for_each(|advice| println!("  {advice}"));
 }
 
 fn print_table(table: &Table<'_>) {
@@ -223,6 +228,7 @@ mod tests {
             results,
             by_core: vec![],
             over_time: vec![],
+            others_percent: 0.0,
             goals: vec![],
         };
         let table = Table::of(&findings);

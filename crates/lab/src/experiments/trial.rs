@@ -6,6 +6,7 @@ use super::frame::tunnelled;
 use super::hosts::Hosts;
 use super::layout::Layout;
 use super::paper::{Key, Paper};
+use super::quiet::Others;
 use super::stage::{Counts, NsPerByte};
 use super::steering::{InPlace, Steerer, Steering, Told};
 use super::traffic::receiver::Vm;
@@ -68,6 +69,7 @@ pub struct Lab<'t> {
     pub sheet: Sheet,
     /// Rates over time so far.
     pub over_time: Vec<OverTime>,
+    others: Others,
     windows: Windows<'t>,
     steerer: Steerer<'t>,
     random: Random,
@@ -105,6 +107,7 @@ impl<'t> Lab<'t> {
             hosts,
             sheet: Sheet::default(),
             over_time: Vec::new(),
+            others: Others::default(),
             windows: Windows::new(hosts, settings),
             steerer: Steerer::new(hosts, &settings.steering, settings.cipher)?,
             random: Random(0x5eed),
@@ -186,11 +189,12 @@ impl<'t> Lab<'t> {
     /// # Errors
     /// The step that failed.
     pub fn measure_by(
-        &self,
+        &mut self,
         trial: &Trial,
         told: Told<'_>,
         run: impl FnOnce(&Windows<'_>) -> Result<Measured>,
     ) -> Result<Measured> {
+        self.others.look()?;
         let in_place = self.steerer.put(trial.steering, told);
         let in_place = in_place
             .with_context(|| format!("{}: cannot be put in place", trial.steering.name()))?;
@@ -221,6 +225,16 @@ impl<'t> Lab<'t> {
     }
 
     fn log(&self, trial: &Trial, measured: &Measured) {
+        let (size, steering) = (trial.size(), trial.steering.name());
+        let frames = measured.counts.frames(self.hosts.layout.host);
+        let late = measured.late();
+        if self.settings.counts {
+            eprintln!(
+                "  {size} B {}, {steering}: frames by core {frames:?}, {late} late",
+                trial.case
+            );
+            return;
+        }
         let one = |outcome: &Outcome| {
             format!(
                 "VM {} {:.1} ({:.1} % lost)",
@@ -233,14 +247,10 @@ impl<'t> Lab<'t> {
         let unsent: u64 = measured.outcomes.iter().map(|outcome| outcome.unsent).sum();
         let unsent = if unsent > 0 { format!(", {unsent} unsent") } else { String::new() };
         eprintln!(
-            "  {} B {}, {}: {:.1} Mbit/s: {}; frames by core {:?}, {} late{unsent}, {}",
-            trial.size(),
+            "  {size} B {}, {steering}: {:.1} Mbit/s: {}; frames by core {frames:?}, {late} late{unsent}, {}",
             trial.case,
-            trial.steering.name(),
             measured.total(),
             flows.join(", "),
-            measured.counts.frames(self.hosts.layout.host),
-            measured.late(),
             measured.class,
         );
     }
@@ -276,6 +286,7 @@ impl<'t> Lab<'t> {
             results: self.sheet.rows(experiment.name, scale)?,
             by_core,
             over_time: self.over_time,
+            others_percent: self.others.percent(),
             goals,
         })
     }

@@ -64,7 +64,7 @@ pub fn run(experiment: &Experiment, settings: &Settings) -> Result<Findings> {
             let mut rps = None;
             for contender in &contenders {
                 let trial = trial(&lab, contender, &flows);
-                let (measured, served) = measure(&lab, contender, &trial, &taps)?;
+                let (measured, served) = measure(&mut lab, contender, &trial, &taps)?;
                 count(&mut lab, &trial, &measured, &served);
                 note(&mut lab, &trial, &measured, &served[0]);
                 note_against(&mut lab, &trial, &measured, &mut rps);
@@ -97,7 +97,7 @@ fn trial(lab: &Lab<'_>, contender: &Contender, flows: &[Flow]) -> Trial {
 
 /// One window.
 fn measure(
-    lab: &Lab<'_>,
+    lab: &mut Lab<'_>,
     contender: &Contender,
     trial: &Trial,
     taps: &[OwnedFd],

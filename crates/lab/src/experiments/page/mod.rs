@@ -2,7 +2,7 @@
 
 mod plot;
 
-use super::findings::{ByCore, Findings, Goal};
+use super::findings::{ByCore, Findings, Verdict};
 use super::print::{Table, cell, column, millions, shares};
 use anyhow::Result;
 use plot::{Bar, Group, bars, lines};
@@ -47,19 +47,23 @@ fn section(text: &mut String, findings: &Findings) -> Result<()> {
     for note in &findings.notes {
         writeln!(text, "<p><small>{}.</small></p>", escaped(note))?;
     }
-    goals(text, &findings.goals)?;
+    goals(text, findings)?;
     plots(text, findings)?;
     table(text, findings)?;
     by_core(text, &findings.by_core)
 }
 
-fn goals(text: &mut String, goals: &[Goal]) -> Result<()> {
-    if goals.is_empty() {
+fn goals(text: &mut String, findings: &Findings) -> Result<()> {
+    if findings.goals.is_empty() {
         return Ok(());
     }
     text.push_str("<table><tr><th>goal<th>measured<th>bound<th></tr>\n");
-    for goal in goals {
-        let (class, word) = if goal.is_met { ("kept", "kept") } else { ("broken", "not kept") };
+    for goal in &findings.goals {
+        let (class, word) = match findings.verdict(goal) {
+            Verdict::Kept => ("kept", "kept"),
+            Verdict::NotKept => ("broken", "not kept"),
+            Verdict::NotJudged => ("", "not judged"),
+        };
         let sign = if goal.at_least { "≥" } else { "≤" };
         writeln!(
             text,
@@ -70,6 +74,8 @@ fn goals(text: &mut String, goals: &[Goal]) -> Result<()> {
         )?;
     }
     text.push_str("</table>\n");
+    let advice = findings.advice().map(|advice| format!("<p>{}.</p>\n", escaped(&advice)));
+    text.push_str(&advice.unwrap_or_default());
     Ok(())
 }
 
@@ -176,7 +182,7 @@ fn escaped(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::findings::OverTime;
+    use super::super::findings::{Goal, OverTime};
     use super::*;
     use crate::experiments::findings::Row;
     use crate::report::Spread;
@@ -211,6 +217,7 @@ mod tests {
             results: vec![row],
             by_core: vec![],
             over_time: vec![over_time],
+            others_percent: 0.0,
             goals: vec![Goal::at_least("z".into(), 1.0, 0.95)],
         };
         let text = page(&Machine::here(), &[findings]).unwrap();
