@@ -42,11 +42,16 @@ impl Session {
         let mut shell = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let (input, output) = (shell.stdin.take().unwrap(), shell.stdout.take().unwrap());
         let mut session = Self { shell, input, output: BufReader::new(output), _log: log };
+        session.run("exec 9</sys/fs/cgroup");
         for (kind, directory) in NEW {
             let mount = format!("mkdir -p {directory} && mount -t {kind} {kind} {directory}");
             let (code, said) = session.run(&mount);
             assert_eq!(code, 0, "{mount}: {said:?}");
         }
+        // Control groups are the host's: guests with limits run in them.
+        let (code, said) =
+            session.run("mount --no-canonicalize --rbind /proc/self/fd/9 /sys/fs/cgroup");
+        assert_eq!(code, 0, "{said:?}");
         // Where the package puts it.
         let clients = concat!(env!("CARGO_MANIFEST_DIR"), "/../../clients");
         let (code, said) = session
