@@ -1,6 +1,6 @@
 //! What a worker lost lately, whether or not anybody captured: the last [`SLOTS`] losses, with the beginning of each frame.
 //!
-//! Memory grows with the first losses. Only the worker writes, and never waits: what it loses while somebody reads, and what is more than [`PER_SECOND`],
+//! Memory is asked for at once, and taken with the first losses. Only the worker writes, and never waits: what it loses while somebody reads, and what is more than [`PER_SECOND`],
 //! is counted, and the next record says so.
 
 use super::record::{Captured, Front};
@@ -27,7 +27,6 @@ pub(crate) struct Flight {
     left_out: AtomicU32,
 }
 
-#[derive(Default)]
 struct Notes {
     slots: Vec<Slot>,
     /// The oldest, once all are taken.
@@ -35,6 +34,12 @@ struct Notes {
     /// When the window began, and what was noted in it.
     since: u64,
     noted: u32,
+}
+
+impl Default for Notes {
+    fn default() -> Self {
+        Self { slots: Vec::with_capacity(SLOTS), next: 0, since: 0, noted: 0 }
+    }
 }
 
 #[derive(Clone, Copy)]

@@ -280,7 +280,11 @@ impl Sketch {
         self.rest_on(Field::VlanVid);
         self.rest_on(Field::VlanPcp);
         match (is_tagged, self.tags.pop()) {
-            (Present::No, _) => {}
+            // Frames with tags have others then.
+            (Present::No, _) => {
+                self.mix(&whole(Field::VlanVid));
+                self.mix(&whole(Field::VlanPcp));
+            }
             (Present::Yes, Some([key, known, own])) => {
                 for (word, bits) in
                     [(&mut self.key, key), (&mut self.known, known), (&mut self.own, own)]

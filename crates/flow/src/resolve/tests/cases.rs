@@ -75,6 +75,18 @@ fn what_lies_below_a_popped_tag_is_not_known_but_below_a_pushed_one() {
 }
 
 #[test]
+fn where_no_tag_is_popped_it_is_looked_at_that_there_is_none() {
+    let mut pipeline = switch();
+    pipeline.flow_mod(&rule(0, &[], &[Action::PopVlan], Some(1)), NOW).unwrap();
+    pipeline.flow_mod(&rule(1, &[(Field::VlanPcp, 0)], &[to(3)], None), NOW).unwrap();
+    let answer = pipeline.snapshot().resolve(&key(&[(Field::InPort, 1)]), &ALL, NOW);
+    assert_eq!(answer.exit, To::Port(3));
+    // A frame of priority 0 with a tag below, of another priority, goes elsewhere.
+    let present = mask(&[(Field::VlanVid, VLAN_PRESENT.into())]);
+    assert_eq!(present.without(&answer.looked_at), Key::default());
+}
+
+#[test]
 fn it_names_the_field_that_the_tables_ask_for() {
     let mut pipeline = switch();
     let http = [(Field::EthType, 0x0800), (Field::IpProto, 6), (Field::TpDst, 80)];
