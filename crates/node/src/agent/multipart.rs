@@ -41,9 +41,9 @@ pub fn multipart(switch: &Arc<Switch>, request: MultipartRequest) -> Result<Repl
             }
             chunks(switch.table_features(), TABLES, Reply::TableFeatures)
         }
+        // `carry_out` tells the ports itself, and hands experimenters of ours to steering, which refuses others.
         Ask::PortDesc => one(Reply::PortDesc(switch.ports())),
         Ask::Experimenter(_) => {
-            // `carry_out` hands ours to steering, which refuses others.
             return Err(Fault::new(
                 ErrorCode::BadRequestBadExperimenter,
                 "an experimenter that suiro does not know",

@@ -12,7 +12,10 @@ use crate::agent::channel::{Channel, Kind};
 use crate::agent::outbox::Outbox;
 use crate::switch::translate::port_desc;
 use crate::switch::{Connection, Event, Listener, PacketInEvent, PortEvent};
-use openflow::{AsyncConfig, Message, PacketInReason, PortReason, PortStatus, Role, Version};
+use openflow::{
+    AsyncConfig, Message, MultipartReply, PacketInReason, PortReason, PortStatus, Role, Version,
+    encode_reply,
+};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
@@ -153,6 +156,18 @@ impl Peer {
     /// Queues an answer to transaction `xid`.
     pub fn reply(&self, xid: u32, message: &Message) {
         self.outbox.reply(|out| self.encode(xid, message, out));
+    }
+
+    /// Queues a part of the answer to multipart request `xid`, in as many messages as it needs.
+    pub fn reply_part(&self, xid: u32, part: &MultipartReply, more: bool) {
+        match encode_reply(self.version, xid, part, more) {
+            Ok(messages) => {
+                self.outbox.reply(|out| messages.iter().for_each(|bytes| out.extend(bytes)));
+            }
+            Err(error) => {
+                tracing::warn!(peer = self.name, %error, "an entry is missing from an answer");
+            }
+        }
     }
 
     /// Queues a request of ours.

@@ -5,8 +5,8 @@ use crate::agent::peer::Peer;
 use crate::agent::steering::Question;
 use crate::switch::{PACKET_BUFFERS, Switch};
 use openflow::{
-    Capabilities, ErrorCode, Fault, Features, Message, MultipartRequest, Part, PortNo, QueueConfig,
-    Role, RoleMsg, SwitchConfig, TableId, TableMod,
+    Capabilities, ErrorCode, Fault, Features, Message, MultipartReply, MultipartRequest, Part,
+    PortDesc, PortNo, QueueConfig, Role, RoleMsg, SwitchConfig, TableId, TableMod,
 };
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ const QUEUES_OF_ALL_MAX: usize = (0xffff - 16) / 48;
 
 /// What a request led to besides its effect.
 pub enum Outcome {
-    /// Nothing to say.
+    /// Nothing more to say.
     Done,
     /// One answer.
     Reply(Message),
@@ -25,11 +25,19 @@ pub enum Outcome {
     Steering(Question),
 }
 
-/// Carries out one request; flow-mods go by [`Switch::flow_mods`] and never come here.
+/// Carries out request `xid`; flow-mods go by [`Switch::flow_mods`] and never come here.
+///
+/// Answers that list ports are queued here, while no port changes. A list that a later port-status had overtaken would be old for good
+/// to a controller that hears port-status only once it has the list, as os-ken does.
 ///
 /// # Errors
 /// The OpenFlow error to answer with.
-pub fn carry_out(switch: &Arc<Switch>, peer: &Peer, request: Message) -> Result<Outcome, Fault> {
+pub fn carry_out(
+    switch: &Arc<Switch>,
+    peer: &Peer,
+    xid: u32,
+    request: Message,
+) -> Result<Outcome, Fault> {
     if peer.role() == Role::Slave && changes_state(&request) {
         return Err(Fault::new(ErrorCode::BadRequestIsSlave, "a slave may only read"));
     }
@@ -47,7 +55,10 @@ pub fn carry_out(switch: &Arc<Switch>, peer: &Peer, request: Message) -> Result<
         }
         Message::EchoRequest(data) => Ok(Outcome::Reply(Message::EchoReply(data))),
         Message::FeaturesRequest => {
-            Ok(Outcome::Reply(Message::FeaturesReply(features(switch, peer))))
+            switch.with_ports(|ports| {
+                peer.reply(xid, &Message::FeaturesReply(features(switch, peer, ports)));
+            });
+            Ok(Outcome::Done)
         }
         Message::GetConfigRequest => {
             Ok(Outcome::Reply(Message::GetConfigReply(config(switch, peer))))
@@ -62,6 +73,11 @@ pub fn carry_out(switch: &Arc<Switch>, peer: &Peer, request: Message) -> Result<
         Message::MultipartRequest(Part {
             body: MultipartRequest::Experimenter(request), ..
         }) => Ok(Outcome::Steering(Question::Request(request))),
+        Message::MultipartRequest(Part { body: MultipartRequest::PortDesc, .. }) => {
+            switch
+                .with_ports(|ports| peer.reply_part(xid, &MultipartReply::PortDesc(ports), false));
+            Ok(Outcome::Done)
+        }
         // The session has put its parts together.
         Message::MultipartRequest(Part { body, .. }) => multipart(switch, body).map(Outcome::Parts),
         Message::BarrierRequest => {
@@ -112,7 +128,7 @@ fn done(result: Result<(), Fault>) -> Result<Outcome, Fault> {
     result.map(|()| Outcome::Done)
 }
 
-fn features(switch: &Switch, peer: &Peer) -> Features {
+fn features(switch: &Switch, peer: &Peer, ports: Vec<PortDesc>) -> Features {
     let version = peer.version();
     let lists_ports = version.lists_ports_in_features();
     Features {
@@ -127,7 +143,7 @@ fn features(switch: &Switch, peer: &Peer) -> Features {
             | Capabilities::QUEUE_STATS
             | if lists_ports { Capabilities::ARP_MATCH_IP } else { Capabilities::GROUP_STATS },
         actions: version.actions_in_features(),
-        ports: if lists_ports { switch.ports() } else { Vec::new() },
+        ports: if lists_ports { ports } else { Vec::new() },
     }
 }
 

@@ -16,7 +16,7 @@ use crate::agent::stream::Input;
 use crate::switch::Switch;
 use openflow::{
     ERROR_ECHO, ErrorCode, ErrorKind, ErrorMsg, Fault, FlowMod, Header, Message, MultipartReply,
-    Part, Role, encode_reply,
+    Part, Role,
 };
 use std::ops::Range;
 use std::sync::Arc;
@@ -241,7 +241,7 @@ impl<R: AsyncRead + Unpin> Session<R> {
         self.apply_flow_mods().await;
         let whole = request.and_then(|request| self.assemble(xid, request, frame.len()));
         let outcome = whole.and_then(|request| match request {
-            Some(request) => carry_out(&self.switch, &self.peer, request),
+            Some(request) => carry_out(&self.switch, &self.peer, xid, request),
             None => Ok(Outcome::Done),
         });
         match outcome {
@@ -334,15 +334,7 @@ impl<R: AsyncRead + Unpin> Session<R> {
     async fn send_parts(&mut self, xid: u32, parts: Replies) -> Result<(), End> {
         let mut parts = parts.peekable();
         while let Some(part) = parts.next() {
-            match encode_reply(self.peer.version(), xid, &part, parts.peek().is_some()) {
-                Ok(messages) => self
-                    .peer
-                    .outbox()
-                    .reply(|out| messages.iter().for_each(|bytes| out.extend(bytes))),
-                Err(error) => {
-                    tracing::warn!(switch = self.switch.name(), %error, "an entry is missing from an answer")
-                }
-            }
+            self.peer.reply_part(xid, &part, parts.peek().is_some());
             self.wait_for_room().await?;
             tokio::task::yield_now().await;
         }

@@ -81,6 +81,36 @@ async fn every_multipart_of_1_3_has_an_answer_even_when_nothing_is_there() {
     }
 }
 
+/// A controller that drops port-status until it has the list, as os-ken does, knows every port all the same.
+#[tokio::test]
+async fn the_list_of_ports_knows_what_port_status_before_it_said() {
+    const PORTS: u32 = 400;
+    let (switch, _) = switch();
+    let mut client = Client::join(&switch, PeerKind::Controller).await;
+    let adds = switch.clone();
+    let adding = std::thread::spawn(move || {
+        for number in 1..=PORTS {
+            let name = format!("eth{number}");
+            adds.add_port(PortNo(number), &name, &PortFacts::default(), PortConfig::empty());
+        }
+    });
+    let (mut told, mut listed) = (0, 0);
+    let ask = || Message::MultipartRequest(Part::last(MultipartRequest::PortDesc));
+    client.send(ask()).await;
+    while listed < PORTS {
+        match client.next().await.1 {
+            Message::PortStatus(status) => told = status.port.number.0,
+            Message::MultipartReply(Part { body: MultipartReply::PortDesc(ports), .. }) => {
+                listed = ports.len() as u32;
+                assert!(listed >= told, "port {told} was told, and is not listed after that");
+                client.send(ask()).await;
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    adding.join().unwrap();
+}
+
 #[tokio::test]
 async fn what_cannot_be_is_refused_with_its_own_error() {
     let (switch, _) = switch();

@@ -100,6 +100,12 @@ impl Switch {
         self.control().ports.values().map(port_desc).collect()
     }
 
+    /// Lists the ports to `told` while none changes: what it queues there is older than no port-status that listeners heard before.
+    pub fn with_ports(&self, told: impl FnOnce(Vec<PortDesc>)) {
+        let control = self.control();
+        told(control.ports.values().map(port_desc).collect());
+    }
+
     /// The state of each port in a few words, by number.
     pub fn conditions(&self) -> BTreeMap<u32, &'static str> {
         self.control().ports.iter().map(|(&at, port)| (at, port.condition())).collect()
