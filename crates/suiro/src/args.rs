@@ -19,7 +19,7 @@ mod slice;
 mod steer;
 mod why;
 
-pub use capture::{CaptureArgs, FlightArgs};
+pub use capture::{CaptureArgs, FlightArgs, FramesArgs};
 #[cfg(feature = "control")]
 pub use control::ControlArgs;
 pub use domain::{DomainCommand, LoginArgs, NodeCommand, TokenCommand, UserCommand};

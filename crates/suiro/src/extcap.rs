@@ -9,7 +9,7 @@
 //!
 //! The program is `suiro` by another name. Where the host is another one, it is `suiro` there, by ssh.
 
-use crate::args::CaptureArgs;
+use crate::args::{CaptureArgs, FramesArgs};
 use crate::commands::{Context, capture, out};
 use crate::failure::Failure;
 use crate::login;
@@ -109,8 +109,10 @@ impl Asked {
         let fifo = self.value("--fifo").ok_or_else(|| missing("--fifo"))?;
         let args = CaptureArgs {
             points: vec![point],
-            write: Some(fifo.into()),
-            matching: self.value("--match").unwrap_or_default().to_owned(),
+            frames: FramesArgs {
+                write: Some(fifo.into()),
+                matching: self.value("--match").unwrap_or_default().to_owned(),
+            },
             filter: self.value("--extcap-capture-filter").map(ToOwned::to_owned),
             events: self.has("--events"),
             snap: self.value("--snap").and_then(|snap| snap.parse().ok()),
@@ -162,7 +164,7 @@ fn interfaces(asked: &Asked) -> String {
 
 /// Captures on another host, by its own `suiro`.
 fn elsewhere(host: &str, args: &CaptureArgs) -> Result<(), Failure> {
-    let fifo = args.write.as_deref().unwrap_or(Path::new("-"));
+    let fifo = args.frames.write.as_deref().unwrap_or(Path::new("-"));
     let refused = |step: &str, error: std::io::Error| {
         let thing = format!("host {host}");
         let remedy = "see that ssh reaches it without a question, and that suiro is there";
@@ -172,7 +174,7 @@ fn elsewhere(host: &str, args: &CaptureArgs) -> Result<(), Failure> {
     let mut command = Command::new("ssh");
     command.args(["-o", "BatchMode=yes", "--", host, "suiro", "capture", "-w", "-"]);
     command.args(args.points.iter().map(|point| quoted(point)));
-    command.args(["--match", &quoted(&args.matching)]);
+    command.args(["--match", &quoted(&args.frames.matching)]);
     command.args(args.filter.iter().flat_map(|filter| ["--filter".to_owned(), quoted(filter)]));
     command.args(args.snap.iter().flat_map(|snap| ["--snap".to_owned(), snap.to_string()]));
     command.args(args.events.then_some("--events"));

@@ -5,12 +5,9 @@ use clap::Args;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Which frames to show, and how.
+/// Which frames, and where to.
 #[derive(Args)]
-pub struct CaptureArgs {
-    /// Where: SWITCH:PORT (then :rx or :tx for one side), SWITCH for all its ports, drops, drops:SWITCH
-    #[arg(required = true, value_name = "POINT")]
-    pub points: Vec<String>,
+pub struct FramesArgs {
     /// Write a pcapng file; - for standard output
     #[arg(long, short = 'w', value_name = "FILE")]
     pub write: Option<PathBuf>,
@@ -23,6 +20,16 @@ pub struct CaptureArgs {
         hide_default_value = true
     )]
     pub matching: String,
+}
+
+/// Which frames to show, and how.
+#[derive(Args)]
+pub struct CaptureArgs {
+    /// Where: SWITCH:PORT (then :rx or :tx for one side), SWITCH for all its ports, drops, drops:SWITCH
+    #[arg(required = true, value_name = "POINT")]
+    pub points: Vec<String>,
+    #[command(flatten)]
+    pub frames: FramesArgs,
     /// Which of those: a filter as tcpdump takes it, such as 'tcp port 80'; tcpdump must be there
     #[arg(long, short = 'f', value_name = "FILTER")]
     pub filter: Option<String>,
@@ -51,18 +58,8 @@ pub struct CaptureArgs {
 pub struct FlightArgs {
     /// Of which switch; of all when left out
     pub switch: Option<SwitchName>,
-    /// Write a pcapng file; - for standard output
-    #[arg(long, short = 'w', value_name = "FILE")]
-    pub write: Option<PathBuf>,
-    /// Which frames: a match, as flows have it, such as tcp,tp_dst=80
-    #[arg(
-        long = "match",
-        short = 'm',
-        value_name = "MATCH",
-        default_value = "",
-        hide_default_value = true
-    )]
-    pub matching: String,
+    #[command(flatten)]
+    pub frames: FramesArgs,
     /// How far to look back, such as 10s; as far as it is remembered when left out
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub past: Option<Duration>,

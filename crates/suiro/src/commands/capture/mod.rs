@@ -21,7 +21,7 @@ use std::time::{Duration, UNIX_EPOCH};
 pub fn run(context: &Context, args: &CaptureArgs) -> Result<(), Failure> {
     let spec = CaptureSpec {
         points: args.points.clone(),
-        matching: args.matching.clone(),
+        matching: args.frames.matching.clone(),
         filter: args.filter.as_deref().map(compile::compile).transpose()?,
         past_ms: args.past.map(|past| past.as_millis() as u64),
         events: args.events,
@@ -43,12 +43,11 @@ pub fn run(context: &Context, args: &CaptureArgs) -> Result<(), Failure> {
 
 /// Shows what was lost before now.
 pub fn flight(context: &Context, args: FlightArgs) -> Result<(), Failure> {
-    let FlightArgs { switch, write, matching, past } = args;
+    let FlightArgs { switch, frames, past } = args;
     let point = switch.map_or_else(|| "drops".into(), |switch| format!("drops:{switch}"));
     let args = CaptureArgs {
         points: vec![point],
-        write,
-        matching,
+        frames,
         filter: None,
         events: false,
         snap: None,
@@ -110,7 +109,7 @@ struct Reader {
 impl Reader {
     fn new(args: &CaptureArgs) -> Result<Self, Failure> {
         Ok(Self {
-            output: Output::of(args.write.as_deref())?,
+            output: Output::of(args.frames.write.as_deref())?,
             blocks: Blocks::default(),
             names: Vec::new(),
             written: 0,
