@@ -6,10 +6,10 @@ STAY ?= 0
 export CARGO_TERM_COLOR ?= auto
 SUIRO := target/release/suiro
 
-.PHONY: help setup build deb demo docs release test test-long check bench order fuzz clean
+.PHONY: help setup build deb try-package demo docs release test test-long check bench order fuzz clean
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: ## install what the other targets need (Debian packages, Rust, a Python environment); safe to repeat
 	@scripts/setup
@@ -21,6 +21,10 @@ build: ## release binary at target/release/suiro (a compiler is installed first;
 deb: build ## Debian package of it in target/deb
 	@scripts/setup package
 	@scripts/deb
+
+try-package: deb ## installs, breaks, upgrades and purges it in a fresh Debian 12 with its own systemd (a minute after make deb); OLDER=FILE.deb
+	@scripts/setup try
+	@scripts/try-package $(OLDER)
 
 release: deb ## packages, tarball, bill of materials and checksums, in target/dist
 	@scripts/release

@@ -5,6 +5,9 @@ use crate::netns::NetnsRef;
 use std::io;
 use std::path::PathBuf;
 
+/// The step that fails while an interface is away: at its going, and at each look that finds none.
+pub const AWAY: &str = "find the interface";
+
 /// [`crate::open()`] failed; nothing that it changed remains.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
@@ -159,7 +162,7 @@ impl OpenError {
         match self {
             Self::BadName { .. } => "read the interface's name",
             Self::Netns { .. } => "enter the network namespace",
-            Self::Missing { .. } => "find the interface",
+            Self::Missing { .. } => AWAY,
             Self::WrongInterface { .. } | Self::Busy { .. } | Self::HostUse { .. } => {
                 "take the interface"
             }
@@ -279,7 +282,7 @@ impl ControlError {
         match self {
             Self::Keys { .. } => "read its keys again",
             Self::Rights { .. } => "give its socket away",
-            Self::Gone { .. } => "find the interface",
+            Self::Gone { .. } => AWAY,
             Self::Mtu { .. } => "set the MTU",
             Self::Fixed { .. } => "change it",
             Self::System { step, .. } => step,

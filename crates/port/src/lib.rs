@@ -93,7 +93,7 @@ pub use control::{Keep, PortControl};
 pub use detail::{Details, GuestFacts, Hop, Outside, PortDetail, SaFacts, Sealing};
 pub use drops::{Drops, LossTap, Lost};
 pub use ends::{Ends, NoNumber};
-pub use error::{ControlError, OpenError};
+pub use error::{AWAY, ControlError, OpenError};
 pub use facts::PortFacts;
 pub use flow::{PortAt, SwitchId};
 pub use frame::{Body, Sent, TxFrame};

@@ -1,4 +1,5 @@
-//! Names for the shell's Tab key: switches, ports, parts and guests of the node, this host's interfaces, and the lab's experiments.
+//! Names for the shell's Tab key: switches, ports, parts and guests of the node, this host's interfaces and network namespaces, and the lab's
+//! experiments.
 //!
 //! The shell asks this program itself at each Tab, so the words are those of the moment. Where no node answers at once there are none.
 
@@ -46,6 +47,7 @@ fn named(command: Command, noun: &str) -> Command {
             ("switch" | "switches", _) | ("name" | "names", "switch") => switches,
             ("port" | "ports", _) => ports,
             ("interface" | "interfaces", _) => interfaces,
+            ("netns" | "session_netns", _) => namespaces,
             ("part", _) | ("name", "part") => parts,
             #[cfg(feature = "lab")]
             ("experiments", "lab") => experiments,
@@ -104,7 +106,16 @@ fn experiments() -> Vec<CompletionCandidate> {
 }
 
 fn interfaces() -> Vec<CompletionCandidate> {
-    let found = std::fs::read_dir("/sys/class/net").into_iter().flatten().flatten();
+    entries("/sys/class/net", "interface")
+}
+
+/// Those that `ip netns` names.
+fn namespaces() -> Vec<CompletionCandidate> {
+    entries("/run/netns", "network namespace")
+}
+
+fn entries(directory: &str, what: &str) -> Vec<CompletionCandidate> {
+    let found = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let words = found.filter_map(|entry| entry.file_name().into_string().ok());
-    candidates(words.map(|word| (word, "interface".to_owned())))
+    candidates(words.map(|word| (word, what.to_owned())))
 }

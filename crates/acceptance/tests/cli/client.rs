@@ -84,6 +84,22 @@ fn tab_offers_the_names_of_the_moment() {
 }
 
 #[test]
+fn a_node_that_serves_is_what_a_plain_background_asks_for_and_not_what_one_with_a_configuration_does()
+ {
+    if !privileged() {
+        return;
+    }
+    let mut place = Place::new(&[]);
+    place.start();
+    let directory = place.path("run").display().to_string();
+    let background = ["node", "--background", "--run-dir", &directory];
+    let said = place.says(&background);
+    assert!(said.code == 0 && said.out.contains("already, process"), "{} {}", said.out, said.err);
+    let other = place.says(&[&background[..], &["--cores", "0"]].concat());
+    assert!(other.code == 1 && other.err.contains("stop it first"), "{} {}", other.code, other.err);
+}
+
+#[test]
 fn a_bug_report_says_what_is_there_also_without_a_node() {
     if !privileged() {
         return;

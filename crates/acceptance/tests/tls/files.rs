@@ -36,7 +36,7 @@ fn reload(lab: &Lab, outcome: &str) {
 }
 
 const DONE: &str = "SIGHUP: the configuration is read again";
-const REFUSED: &str = "SIGHUP: nothing is changed";
+const REFUSED: &str = "the configuration file is not in force";
 
 #[test]
 fn wrong_files_are_refused_at_the_start_with_their_line() {

@@ -172,7 +172,8 @@ impl ConfigError {
                 format!("configuration {}", path.display()),
                 "read it",
                 source.to_string(),
-                source.remedy(|_| "check its path and mode".into()),
+                source
+                    .remedy(|_| "check its path and mode; a node without --config is empty".into()),
             )],
             Self::Problems(problems) => problems.faults(),
         }

@@ -313,7 +313,7 @@ impl Keeper {
         let Some(entry) = self.entries.get(&at) else { return };
         let mut board = self.board.lock();
         let status = board.entry(at).or_default();
-        if status.fault.as_ref() == Some(&fault) {
+        if status.fault.as_ref().is_some_and(|shown| is_known(shown, &fault)) {
             return;
         }
         tracing::warn!(
@@ -531,6 +531,11 @@ impl Keeper {
 }
 
 /// The namespace of a port's interface; `None` is the node's own.
+/// An interface that is away is one trouble, from its going until one is there.
+fn is_known(shown: &Fault, fault: &Fault) -> bool {
+    shown == fault || (shown.step == port::AWAY && fault.step == port::AWAY)
+}
+
 fn netns_of(spec: &PortSpec) -> Option<NetnsRef> {
     spec.netns().map(NetnsRef::from)
 }

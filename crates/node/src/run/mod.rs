@@ -87,7 +87,10 @@ impl std::error::Error for RunError {}
 
 impl From<ConfigError> for RunError {
     fn from(error: ConfigError) -> Self {
-        Self::Config(error)
+        match error {
+            ConfigError::Read { .. } => Self::Faults(error.faults()),
+            ConfigError::Problems(_) => Self::Config(error),
+        }
     }
 }
 
@@ -372,9 +375,9 @@ async fn wait_for_the_end(node: &Arc<Node>) -> io::Result<()> {
 /// Reads the configuration again at each SIGHUP; those that come meanwhile are one more.
 async fn reload_at_each(mut hangup: Signal, node: Arc<Node>) {
     while hangup.recv().await.is_some() {
-        match node.reload_file().await {
-            Ok(()) => tracing::info!("SIGHUP: the configuration is read again"),
-            Err(refusal) => tracing::error!("SIGHUP: nothing is changed:\n{refusal}"),
+        // What is wrong is said there.
+        if node.reload_file().await.is_ok() {
+            tracing::info!("SIGHUP: the configuration is read again");
         }
     }
 }

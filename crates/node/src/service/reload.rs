@@ -22,10 +22,17 @@ impl Node {
             Ok(config) => self.reload(&config).await.map(|()| config.text),
             Err(error) => Err(refused(&error)),
         };
-        let faults = match &done {
+        let faults: Vec<Fault> = match &done {
             Ok(_) => Vec::new(),
             Err(refusal) => refusal.faults().cloned().collect(),
         };
+        // Also who asks by command is one of several who look after the node: the others read the log.
+        for fault in &faults {
+            tracing::error!(
+                remedy = fault.remedy,
+                "the configuration file is not in force: {fault}"
+            );
+        }
         *self.config_faults.lock().unwrap_or_else(PoisonError::into_inner) = faults;
         notify::ready(if done.is_ok() {
             "serving"

@@ -4,7 +4,7 @@ use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 /// Words of Open vSwitch's tools, of iproute2 and of other switches, and the commands here that do the same.
-const HERE: [(&[&str], &str); 20] = [
+const HERE: [(&[&str], &str); 22] = [
     (&["show", "list-br", "info"], "suiro status, suiro switch list, suiro port list"),
     (&["add-br", "addbr"], "suiro switch add NAME"),
     (&["del-br", "delbr"], "suiro switch del NAME"),
@@ -23,9 +23,11 @@ const HERE: [(&[&str], &str); 20] = [
     (&["dump-meters", "add-meter", "del-meters"], "suiro meter list, add or del SWITCH"),
     (&["fdb", "macs", "fdb/show", "mac"], "suiro switch macs NAME"),
     (
-        &["tcpdump", "ovs-tcpdump", "snoop", "trace", "ofproto/trace"],
-        "suiro capture SWITCH:PORT drops, suiro flow list SWITCH --rungs",
+        &["tcpdump", "ovs-tcpdump", "snoop", "sniff"],
+        "suiro capture SWITCH:PORT, suiro capture drops",
     ),
+    (&["trace", "ofproto/trace", "explain"], "suiro why SWITCH FLOW"),
+    (&["dpctl", "ofctl", "ovs-ofctl"], "suiro flow list SWITCH, suiro port list SWITCH"),
     (&["dpif/show", "dpctl/show", "ovs-dpctl"], "suiro status, suiro top"),
     (&["monitor", "watch", "log", "logs"], "suiro events -f, suiro top"),
     (&["import", "restore", "load"], "suiro apply -f FILE, with what suiro export has printed"),
@@ -63,6 +65,7 @@ mod tests {
             with_tip(error).to_string()
         };
         assert!(refused("dump-flows").contains("tip: that is here: suiro flow list SWITCH"));
+        assert!(refused("ofproto/trace").contains("suiro why SWITCH FLOW"));
         let import = refused("import");
         assert!(import.contains("suiro apply -f FILE") && !import.contains("similar"), "{import}");
         assert!(refused("exprot").contains("'export'"));

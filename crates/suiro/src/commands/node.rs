@@ -6,13 +6,14 @@ use crate::failure::Failure;
 use crate::log;
 use crate::place::ControllerPlace;
 use crate::secret;
-use api::{Client, Fault};
+use api::{Client, Fault, NodeView};
 use node::config::{Config, ConfigFile, Found, Host, Instead};
 use node::member::{Membership, Place};
 use node::run::{Checked, Options, RunError, State, check, has_rights, identify, purge};
 use node::service::OnConflict;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
+use std::path::Path;
 use std::time::Duration;
 
 /// Runs a node, or checks its configuration, or removes what it left.
@@ -137,18 +138,23 @@ fn start(args: &NodeArgs, config: &Config) -> Result<(), Failure> {
     let socket = directory.join(background::SOCKET);
     let client = Client::new(socket.clone(), Duration::from_secs(1));
     if client.is_served() {
-        let cause = format!("one serves {} already", socket.display());
-        let remedy = "use it, or stop it first (systemctl stop suiro, or kill its process)";
-        return Err(Failure::Refused(Fault::new(
-            "node",
-            "start one in the background",
-            cause,
-            remedy,
-        )));
+        return already(args, &client, &socket);
     }
     let started = background::start("node", &client, directory, &arguments(args)?)?;
     let (pid, log) = (started.pid, started.log.display());
     out(&format!("node serves {}, process {pid}, log {log}\n", socket.display()))
+}
+
+/// What was asked for is there where nothing was said of how the node shall be: the package's service is such a node.
+fn already(args: &NodeArgs, client: &Client, socket: &Path) -> Result<(), Failure> {
+    let pid = client.get::<NodeView>("/v1/node").map_err(Failure::from)?.pid;
+    let place = 2 * usize::from(args.run_dir.is_some());
+    if arguments(args)?.len() == place {
+        return out(&format!("node serves {} already, process {pid}\n", socket.display()));
+    }
+    let cause = format!("one serves {} already, process {pid}", socket.display());
+    let remedy = "use it, or stop it first (systemctl stop suiro, or kill its process)";
+    Err(Failure::Refused(Fault::new("node", "start one in the background", cause, remedy)))
 }
 
 /// The arguments that say the same from another working directory.
