@@ -16,6 +16,7 @@ setup: ## install what the other targets need (Debian packages, Rust, a Python e
 
 build: ## release binary at target/release/suiro (a compiler is installed first; 10 to 30 minutes the first time)
 	@scripts/setup build
+	@[ -e $(SUIRO) ] || echo "build: a release, 10 to 30 minutes the first time"
 	@cargo build --release --locked -p suiro
 
 deb: build ## Debian package of it in target/deb

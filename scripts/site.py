@@ -12,6 +12,7 @@ from mkdocs.structure.files import File
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
+STYLE = ROOT / "scripts" / "site.css"
 LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)\s#]+)(#[^)\s]*)?\)")
 BLOCK = re.compile(r"^ *```.*?^ *```", re.S | re.M)
 LANGUAGES = {".rs": "rust", ".py": "python", ".toml": "toml", ".h": "c", ".c": "c", ".json": "json", ".sh": "bash"}
@@ -32,6 +33,7 @@ def on_config(config):
         below = [f"{name}/README.md"] + [{title(page): f"{name}/{page.name}"} for page in pages]
         shelves.append({name.capitalize(): below})
     config.nav = shelves
+    config.extra_css = [STYLE.name]
     return config
 
 
@@ -52,6 +54,7 @@ def place(path):
 
 
 def on_files(files, config):
+    files.append(File.generated(config, STYLE.name, content=STYLE.read_text()))
     todo, seen = list(DOCS.rglob("*.md")), set()
     while todo:
         for target in elsewhere(todo.pop()):

@@ -74,10 +74,11 @@ const LAST: usize = 900;
 First steps, as root:
   suiro node --background                             run an empty node
   suiro switch add sw0                                make a switch that learns addresses
-  suiro port add sw0 g1 --type tap --netns guest1     give the namespace guest1 an interface g1
+  suiro port add sw0 g1 --type tap                    give it a port: the interface g1
   suiro port list                                     see the ports
   suiro flow add sw0 'priority=10,arp,actions=drop'   program the switch
-  suiro apply -f lab.toml                             or declare all of that in a file
+  suiro export > lab.toml                             write all of that into a file
+  suiro apply -f lab.toml                             declare what a file says, here or elsewhere
   suiro top                                           watch it work
 
 Exit codes: 0 done, 1 refused or failed, 2 not understood, 3 no node to talk to, or none that answers.")]
@@ -408,7 +409,10 @@ Examples:
   suiro switch add sw3 --controller ssl:ctl \\
       --tls-certificate sw.pem --tls-key sw.key --tls-ca ca.pem
   suiro switch add sw4 --controller tcp:10.0.0.1 --fail-after-s 15 \\
-      --on-reconnect flush")]
+      --on-reconnect flush
+
+Some controllers, Faucet for one, do not hear of ports that come after they were called. For them add
+the ports first and the controller last (suiro switch mod), or apply a file (suiro apply).")]
     Add {
         /// Its name
         name: SwitchName,

@@ -18,6 +18,7 @@ mod metrics;
 mod moves;
 mod offload;
 mod ovs;
+mod package;
 mod pair;
 mod parts;
 mod paths;

@@ -33,6 +33,7 @@ fn main() -> ExitCode {
             pattern::the_first_line_that_differs_is_named,
         ),
     ];
+    trials.push(Trial::test("suiro --help", first_steps));
     let root = Path::new(ROOT).canonicalize().unwrap();
     let mut pages = vec![root.join("README.md")];
     collect(&root.join("docs"), &mut pages);
@@ -80,6 +81,27 @@ fn follow(name: &str, steps: &[Step]) -> Result<(), Failed> {
             return Err(report(name, step, code, differs, &got).into());
         }
     }
+    Ok(())
+}
+
+/// The steps that `suiro --help` begins with, in their order. `suiro top` would go on for ever.
+fn first_steps() -> Result<(), Failed> {
+    if !privileged() {
+        return Ok(());
+    }
+    let mut session = Session::start();
+    let (_, help) = session.run("suiro --help");
+    let steps = help.iter().skip_while(|line| !line.starts_with("First steps")).skip(1);
+    let mut done = 0;
+    let steps = steps.take_while(|line| !line.is_empty()).map(|line| line.trim_start());
+    for step in steps.filter(|step| step.starts_with("suiro ")) {
+        let command = step.split("   ").next().unwrap();
+        let command = if command == "suiro top" { "suiro top --once" } else { command };
+        let (code, said) = session.run(command);
+        assert_eq!(code, 0, "{command}: {said:?}");
+        done += 1;
+    }
+    assert!(done > 5, "{help:?}");
     Ok(())
 }
 
