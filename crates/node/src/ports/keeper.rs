@@ -1,5 +1,6 @@
 //! The thread itself: one table of wanted ports, and what to do about each piece of news.
 
+use super::closers::Closers;
 use super::hold::Held;
 use super::quota::LogQuota;
 use super::vlink::vlink_facts;
@@ -92,6 +93,7 @@ pub struct Keeper {
     offload: Arc<Offload>,
     next_retry: Instant,
     pub(super) held: Held,
+    closers: Closers,
 }
 
 impl Keeper {
@@ -123,6 +125,7 @@ impl Keeper {
                 .with_bells(bells),
             next_retry: Instant::now() + RETRY,
             held: Held::default(),
+            closers: Closers::default(),
         }
     }
 
@@ -148,7 +151,10 @@ impl Keeper {
         let tell = |answer: Answer, result| drop(answer.send(result));
         match request {
             Request::Add(wanted, on_failure, answer) => tell(answer, self.add(*wanted, on_failure)),
-            Request::Remove(at, keep, answer) => tell(answer, self.remove(at, keep)),
+            Request::Remove(at, keep, detached, answer) => {
+                self.remove(at, keep, answer);
+                let _ = detached.send(());
+            }
             Request::Change(to, keys, answer) => tell(answer, self.change(*to, &keys)),
             Request::Reload(at, answer) => tell(answer, self.reload(at)),
             Request::Discard(spec, answer) => tell(answer, self.discard(&spec)),
@@ -337,17 +343,23 @@ impl Keeper {
         tell_switch(entry, &facts);
     }
 
-    fn remove(&mut self, at: PortAt, keep: Keep) -> Result<(), Fault> {
+    /// Takes a port from its switch; `answer` hears when its interface is let go, which takes the kernel its time.
+    fn remove(&mut self, at: PortAt, keep: Keep, answer: Answer) {
         if keep == Keep::Nothing {
             self.release_unopened(at);
         }
-        let closed = self.close(at, keep);
+        let control = self.detach(at);
         self.datapath.forget_port(at);
-        if let Some(entry) = self.entries.remove(&at) {
-            entry.wanted.switch.remove_port(entry.number());
-        }
+        let entry = self.entries.remove(&at);
+        entry.iter().for_each(|entry| entry.wanted.switch.remove_port(entry.number()));
         self.board.lock().remove(&at);
-        closed
+        let (Some(control), Some(entry)) = (control, entry) else {
+            return drop(answer.send(Ok(())));
+        };
+        self.closers.close(Box::new(move || {
+            let closed = control.close(keep);
+            let _ = answer.send(closed.map_err(|error| control_fault(&entry.wanted.label, &error)));
+        }));
     }
 
     /// A TAP is removed by taking it over and letting it go for good.
@@ -362,21 +374,23 @@ impl Keeper {
 
     /// Takes a port out of the datapath and lets go of its interface; the port stays wanted.
     fn close(&mut self, at: PortAt, keep: Keep) -> Result<(), Fault> {
-        let Some(opened) = self.entries.get_mut(&at).and_then(|entry| entry.open.take()) else {
-            return Ok(());
-        };
+        let Some(control) = self.detach(at) else { return Ok(()) };
+        let label = &self.entries[&at].wanted.label;
+        control.close(keep).map_err(|error| control_fault(label, &error))
+    }
+
+    /// Takes a port out of the datapath; returns what holds its interface, if one is open.
+    fn detach(&mut self, at: PortAt) -> Option<Box<dyn PortControl>> {
+        let opened = self.entries.get_mut(&at)?.open.take()?;
         self.offload.port_goes(at);
         // The queues end here, on the thread that may close them.
         self.datapath.detach(at);
         self.board.details().remove(&at);
         match opened {
-            Opened::Interface(control) => {
-                let label = &self.entries[&at].wanted.label;
-                control.close(keep).map_err(|error| control_fault(label, &error))
-            }
+            Opened::Interface(control) => Some(control),
             Opened::Vlink => {
                 self.part(at);
-                Ok(())
+                None
             }
         }
     }

@@ -14,6 +14,7 @@
 //! * Lock order: the board's locks are leaves; no other is taken under one.
 
 mod change;
+mod closers;
 mod hold;
 mod isolated;
 mod keeper;
@@ -121,7 +122,8 @@ type Answer = oneshot::Sender<Result<(), Fault>>;
 enum Request {
     Serve(Arc<Datapath>),
     Add(Box<Wanted>, OnFailure, Answer),
-    Remove(PortAt, Keep, Answer),
+    /// The first hears when no worker has it, the second when its interface is let go.
+    Remove(PortAt, Keep, oneshot::Sender<()>, Answer),
     SetAdmin(PortAt, bool),
     Change(Box<Wanted>, Vec<&'static str>, Answer),
     Reload(PortAt, Answer),
@@ -144,6 +146,8 @@ pub struct Ports {
     wake: Arc<OwnedFd>,
     board: Arc<Board>,
     ends: Arc<Ends>,
+    /// Of ports that were removed: whether their interfaces are let go.
+    going: Mutex<Vec<oneshot::Receiver<Result<(), Fault>>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -159,7 +163,8 @@ impl Ports {
         let ends = Arc::<Ends>::default();
         let own = Own { directories, ends: ends.clone(), offload };
         let thread = spawn(inbox, own, wake.clone(), board.clone())?;
-        Ok(Arc::new(Self { requests, wake, board, ends, thread: Mutex::new(Some(thread)) }))
+        let (going, thread) = (Mutex::default(), Mutex::new(Some(thread)));
+        Ok(Arc::new(Self { requests, wake, board, ends, going, thread }))
     }
 
     /// The numbers of tunnels' ends: the node's only table of them.
@@ -180,12 +185,29 @@ impl Ports {
         self.ask(|answer| Request::Add(Box::new(wanted), on_failure, answer)).await
     }
 
-    /// Closes a port and removes it from its switch.
+    /// Removes a port from its switch. Its interface goes meanwhile: [`Ports::gone`] waits for it.
+    pub async fn remove(&self, at: PortAt, keep: Keep) {
+        let ((detached, is_detached), (answer, is_gone)) = (oneshot::channel(), oneshot::channel());
+        self.going.lock().unwrap_or_else(PoisonError::into_inner).push(is_gone);
+        self.send(Request::Remove(at, keep, detached, answer));
+        // A thread that has ended is reported by `gone`.
+        let _ = is_detached.await;
+    }
+
+    /// Waits until the interfaces of all ports that were removed are let go, so that they may be had again.
     ///
     /// # Errors
-    /// The kernel refuses to remove the interface; the port is gone all the same.
-    pub async fn remove(&self, at: PortAt, keep: Keep) -> Result<(), Fault> {
-        self.ask(|answer| Request::Remove(at, keep, answer)).await
+    /// The kernel refuses to remove one; the port is gone all the same.
+    pub async fn gone(&self) -> Result<(), Fault> {
+        let going = {
+            let mut going = self.going.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::take(&mut *going)
+        };
+        let mut result = Ok(());
+        for gone in going {
+            result = result.and(gone.await.unwrap_or_else(|_| Err(ended())));
+        }
+        result
     }
 
     /// Brings these keys of a port to what `to` says, while it carries on; all of them or none.
@@ -296,14 +318,7 @@ impl Ports {
     async fn ask(&self, request: impl FnOnce(Answer) -> Request) -> Result<(), Fault> {
         let (answer, answered) = oneshot::channel();
         self.send(request(answer));
-        answered.await.unwrap_or_else(|_| {
-            Err(Fault::new(
-                "ports",
-                "asking their thread",
-                "it has ended",
-                "restart suiro; please report its last log lines",
-            ))
-        })
+        answered.await.unwrap_or_else(|_| Err(ended()))
     }
 
     fn send(&self, request: Request) {
@@ -312,6 +327,11 @@ impl Ports {
             watch::ring(&self.wake);
         }
     }
+}
+
+fn ended() -> Fault {
+    let remedy = "restart suiro; please report its last log lines";
+    Fault::new("ports", "asking their thread", "it has ended", remedy)
 }
 
 /// Where ports keep what must outlive the process.

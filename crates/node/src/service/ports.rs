@@ -82,22 +82,22 @@ impl Node {
     /// Takes a port from its switch; a TAP goes with it.
     pub(super) async fn drop_port(&self, member: &Member, name: &PortName) -> Result<(), Refusal> {
         let number = member.state().ports.get(name).map(|port| port.number);
-        let taken = self.take_off_port(member, name).await;
+        self.take_off_port(member, name).await;
         number.iter().for_each(|number| self.store.forget_port(&member.name(), name, *number));
-        taken
+        self.ports.gone().await.map_err(|fault| Refusal::new(Why::Impossible, fault))
     }
 
-    /// The same, and its number stays remembered.
-    pub(super) async fn take_off_port(
-        &self,
-        member: &Member,
-        name: &PortName,
-    ) -> Result<(), Refusal> {
+    /// The same, but its number stays remembered, and its interface goes meanwhile.
+    pub(super) async fn take_off_port(&self, member: &Member, name: &PortName) {
         let removed = member.state().ports.remove(name);
-        let Some(port) = removed else { return Ok(()) };
-        let removed = self.ports.remove(member.at(port.number), Keep::Nothing).await;
+        let Some(port) = removed else { return };
+        self.ports.remove(member.at(port.number), Keep::Nothing).await;
         member.switch.publish();
-        removed.map_err(|fault| Refusal::new(Why::Impossible, fault))
+    }
+
+    /// Waits until the interfaces of ports that were taken off are gone. What does not go as it should is gone all the same.
+    pub(super) async fn ports_gone(&self) {
+        self.ports.gone().await.unwrap_or_else(|fault| tracing::warn!("{fault}"));
     }
 
     /// Removes a port; a TAP goes with it.

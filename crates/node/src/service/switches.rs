@@ -41,6 +41,7 @@ impl Node {
         let member = self.bring_up(spec.clone(), Owner::Api);
         if let Err(fault) = self.join(&member).await {
             self.take_down(&member, Keep::Nothing).await;
+            self.ports_gone().await;
             return Err(Refusal::new(Why::Impossible, fault));
         }
         self.store.put_switch(&spec);
@@ -158,6 +159,7 @@ impl Node {
         let thing = format!("switch {name}");
         member.owner().must_be_api(&thing, "remove it")?;
         self.take_down(&member, Keep::Nothing).await;
+        self.ports_gone().await;
         self.store.forget_switch(&member.name());
         drop(change);
         self.saved(&thing).await
@@ -222,16 +224,14 @@ impl Node {
         member
     }
 
-    /// Takes a switch out of service with everything it has.
+    /// Takes a switch out of service with everything it has; its ports' interfaces go meanwhile.
     pub(super) async fn take_down(&self, member: &Member, keep: Keep) {
         self.directory.remove(&member.name());
         member.stop_agent().await;
         let ports: Vec<PortAt> =
             member.state().ports.values().map(|port| member.at(port.number)).collect();
         for at in ports {
-            if let Err(fault) = self.ports.remove(at, keep).await {
-                tracing::warn!("{fault}");
-            }
+            self.ports.remove(at, keep).await;
         }
         if !member.state().spec.offload_policy.is_empty() {
             self.renew_policies();

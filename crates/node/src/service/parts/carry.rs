@@ -192,6 +192,7 @@ impl<'n> Carrying<'n> {
                 self.take_off(change, &mut configs).await;
             }
         }
+        self.node.ports_gone().await;
         for switch in self.wished(Action::Remake) {
             let member = self.node.bring_up(switch.spec.clone(), self.owner.clone());
             self.undo.push(Undo::DropSwitch(member, Action::Remake));
@@ -243,8 +244,7 @@ impl<'n> Carrying<'n> {
         let config = of(&port);
         before.insert((switch.clone(), name.to_string()), config);
         self.note_gone(switch, &port);
-        // A port that does not go as it should is gone all the same.
-        let _ = self.node.take_off_port(&member, &name).await;
+        self.node.take_off_port(&member, &name).await;
         self.undo.push(Undo::PlacePort(switch.clone(), port, config));
     }
 
@@ -289,6 +289,7 @@ impl<'n> Carrying<'n> {
         for change in self.changes.iter().filter(|change| change.action == Action::Remove) {
             self.take_off(change, &mut HashMap::new()).await;
         }
+        self.node.ports_gone().await;
         // What the file declares again has its numbers and rules again.
         let is_kept = *self.owner == Owner::File;
         for change in self.changes.iter().filter(|change| change.kind == Declared::Switch) {
@@ -336,6 +337,7 @@ impl<'n> Carrying<'n> {
         match undo {
             Undo::DropSwitch(member, action) => {
                 self.node.take_down(&member, Keep::Nothing).await;
+                self.node.ports_gone().await;
                 if action == Action::Add && self.on_failure == OnFailure::Forget {
                     self.node.store.forget_switch(&member.name());
                 }
