@@ -16,7 +16,8 @@ pub const CAPTURE_RING: u32 = 4 << 20;
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CaptureSpec {
-    /// Where: `SWITCH:PORT`, with `:rx` or `:tx` for one side only; `SWITCH` for all of its ports; `drops` or `drops:SWITCH` for what is lost.
+    /// Where: `SWITCH:PORT`, with `:rx` or `:tx` for one side only, or `:outside` for a tunnel's packets on the underlay; `SWITCH` for all of its ports;
+    /// `tunnel:PORT:outside` or `:inside`, and `link:PORT` for both ends of a vlink of that name, in whichever switch; `drops` or `drops:SWITCH` for what is lost.
     #[schema(example = json!(["sw0:vm1", "drops"]))]
     pub points: Vec<String>,
     /// Which of them: a match, as flows have it. `in_port` is the port that sees the frame.

@@ -18,4 +18,6 @@ pub(crate) enum Side {
     Rx = 1,
     /// Out of the switch.
     Tx = 2,
+    /// Of a tunnel, on the underlay: both ways.
+    Outside = 4,
 }

@@ -2,7 +2,7 @@
 
 use crate::counters::PortBlock;
 use crate::id::{PortAt, Side};
-use port::Sent;
+use port::{Drops, Sent};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 
@@ -44,5 +44,15 @@ impl PortShared {
     #[inline]
     pub(crate) fn is_tapped(&self, side: Side) -> bool {
         self.tapped.load(Relaxed) & side as u8 != 0
+    }
+
+    /// Has what is lost from now on be lost here.
+    #[inline]
+    pub(crate) fn at<'d>(&self, drops: &'d mut Drops) -> &'d mut Drops {
+        let drops = drops.at(self.at);
+        if self.is_tapped(Side::Outside) {
+            return drops.watch();
+        }
+        drops
     }
 }

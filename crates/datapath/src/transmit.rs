@@ -64,7 +64,7 @@ impl Transmit<'_> {
                 taps.sent(shared.at, now, frames);
             }
             touching.set(Touch::Tx(to));
-            counters.tx.add(queue.tx(frames, drops.at(shared.at)));
+            counters.tx.add(queue.tx(frames, shared.at(drops)));
             counters.tx_drops.take(drops);
             frames.clear();
         };

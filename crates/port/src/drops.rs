@@ -51,10 +51,41 @@ impl<'f> From<&TxFrame<'f>> for Lost<'f> {
     }
 }
 
-/// Sees every frame that is lost. It runs on the worker: it must not wait.
+/// A packet of a tunnel as it is on the underlay.
+#[derive(Clone, Copy, Debug)]
+pub struct OuterPacket<'p> {
+    /// Whether it leaves; else it came.
+    pub is_sent: bool,
+    /// Headers up to UDP's, made of what is known here: the kernel writes and reads the real ones. There are no MAC addresses.
+    pub headers: &'p [u8],
+    /// What is in the datagram, encrypted if the tunnel is.
+    pub payload: &'p [u8],
+    /// The frame inside; nothing of what could not be opened.
+    pub inside: &'p [u8],
+}
+
+/// Sees every frame that is lost, and the packets of tunnels that somebody watches outside. It runs on the worker, and on the thread that seals: it must not wait.
 pub trait LossTap: fmt::Debug + Send + Sync {
     /// A frame was lost at a port: on its way in or out, or by the verdict of its switch on what came in there.
     fn lost(&self, at: PortAt, reason: DropReason, lost: &Lost<'_>);
+
+    /// A packet of this port, which is a tunnel, is about to leave on the underlay, or came from there.
+    fn outside(&self, at: PortAt, packet: &OuterPacket<'_>) {
+        let _ = (at, packet);
+    }
+}
+
+/// Who sees a tunnel's packets outside.
+#[derive(Clone, Debug)]
+pub(crate) struct Watch {
+    at: PortAt,
+    tap: Arc<dyn LossTap>,
+}
+
+impl Watch {
+    pub(crate) fn show(&self, packet: &OuterPacket<'_>) {
+        self.tap.outside(self.at, packet);
+    }
 }
 
 /// Frames lost since the counts were taken, by reason.
@@ -65,6 +96,8 @@ pub struct Drops {
     seen: u64,
     /// Where frames are lost now.
     at: PortAt,
+    /// Whether that port's packets are seen outside, if it is a tunnel.
+    is_watched: bool,
     tap: Option<Arc<dyn LossTap>>,
 }
 
@@ -72,7 +105,13 @@ const _: () = assert!(DropReason::ALL.len() <= u64::BITS as usize);
 
 impl Default for Drops {
     fn default() -> Self {
-        Self { counts: [0; DropReason::ALL.len()], seen: 0, at: PortAt::default(), tap: None }
+        Self {
+            counts: [0; DropReason::ALL.len()],
+            seen: 0,
+            at: PortAt::default(),
+            is_watched: false,
+            tap: None,
+        }
     }
 }
 
@@ -85,8 +124,23 @@ impl Drops {
     /// Names the port at which frames are lost from now on.
     #[inline]
     pub fn at(&mut self, port: PortAt) -> &mut Self {
-        self.at = port;
+        (self.at, self.is_watched) = (port, false);
         self
+    }
+
+    /// Has that port show its packets as they are outside.
+    pub fn watch(&mut self) -> &mut Self {
+        self.is_watched = true;
+        self
+    }
+
+    /// Who sees them.
+    #[inline]
+    pub(crate) fn watcher(&self) -> Option<Watch> {
+        match &self.tap {
+            Some(tap) if self.is_watched => Some(Watch { at: self.at, tap: Arc::clone(tap) }),
+            _ => None,
+        }
     }
 
     /// Ends a frame, or counts frames that ended elsewhere.

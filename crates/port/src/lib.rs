@@ -91,7 +91,7 @@ pub use bypass::{Door, OutletFacts, Wrapped, Wrapping};
 pub use chosen::{Chosen, SealOn};
 pub use control::{Keep, PortControl};
 pub use detail::{Details, GuestFacts, Hop, Outside, PortDetail, SaFacts, Sealing};
-pub use drops::{Drops, LossTap, Lost};
+pub use drops::{Drops, LossTap, Lost, OuterPacket};
 pub use ends::{Ends, NoNumber};
 pub use error::{AWAY, ControlError, OpenError};
 pub use facts::PortFacts;

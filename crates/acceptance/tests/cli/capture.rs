@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// What tshark says of some fields, packet by packet.
-fn tshark(file: &Path, filter: &str, fields: &[&str]) -> Vec<Vec<String>> {
+pub fn tshark(file: &Path, filter: &str, fields: &[&str]) -> Vec<Vec<String>> {
     let mut command = Command::new("tshark");
     command.arg("-r").arg(file).args(["-Y", filter, "-T", "fields"]);
     for field in fields {

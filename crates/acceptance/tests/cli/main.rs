@@ -33,4 +33,5 @@ mod storms;
 mod takeover;
 mod tenants;
 mod tunnels;
+mod way;
 mod why;

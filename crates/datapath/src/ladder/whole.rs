@@ -65,7 +65,7 @@ impl<C: Clock> Engine<C> {
                 self.taps.sent_whole(shared.at, now, (batch.frames(), source));
             }
             self.touching.set(Touch::Tx(to));
-            counters.tx.add(tx.tx_received(batch.frames(), source, drops.at(shared.at)));
+            counters.tx.add(tx.tx_received(batch.frames(), source, shared.at(drops)));
             counters.tx_drops.take(drops);
         }
         let at = self.clock.cycles();

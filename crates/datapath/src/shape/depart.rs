@@ -50,7 +50,7 @@ impl Departure<'_> {
             cx.taps.sent(self.shared.at, cx.now, frames);
         }
         let before = cx.touching.replace(Touch::Tx(self.ix));
-        let sent = self.queue.tx(frames, cx.drops.at(self.shared.at));
+        let sent = self.queue.tx(frames, self.shared.at(cx.drops));
         cx.touching.set(before);
         let counters = &self.shared.counters[cx.worker];
         counters.tx.add(sent);

@@ -1,10 +1,11 @@
 //! Frames that wait for their unit's move, in rings that a worker has to itself.
 
 use super::record::Label;
+use super::record::Writer;
 use super::units::NOWHERE;
 use super::{GIVE_UP_NS, Handover, Inlet, NO_HOLD};
 use crate::id::SwitchIx;
-use crate::sys::ring::{Writer, ring};
+use crate::sys::ring::ring;
 use flow::Nanos;
 use place::UnitId;
 

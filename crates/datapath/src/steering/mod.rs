@@ -73,10 +73,11 @@ pub use options::{SteeringEntry, SteeringError};
 pub use units::SteeredUnit;
 
 use crate::id::{SwitchId, SwitchIx};
-use crate::sys::ring::{Reader, Writer, ring};
+use crate::sys::ring::ring;
 use crate::waker::Waker;
 use flow::Nanos;
 use holds::Hold;
+use record::{Reader, Writer};
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use units::NOWHERE;

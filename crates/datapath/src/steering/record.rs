@@ -8,11 +8,18 @@
 //! ```
 
 use crate::id::{SwitchId, SwitchIx};
-use crate::sys::ring::{Words, Writer};
+use crate::sys::ring;
 use flow::{Packet, PortNo};
 use place::UnitId;
 use port::Body;
 use wire::{Gso, Offload, PartialChecksum};
+
+/// What goes with a frame's bytes.
+type Words = [u64; 4];
+/// The end of a ring of frames that puts.
+pub(crate) type Writer = ring::Writer<4>;
+/// The end that takes.
+pub(crate) type Reader = ring::Reader<4>;
 
 /// What is said of a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,6 +1,6 @@
 //! A ring of records between two threads: one puts, one takes, neither waits.
 //!
-//! A record is a few words and some bytes, one piece in memory: who takes reads it where it lies, as long as it has not given it back.
+//! A record is a number of words and some bytes, one piece in memory: who takes reads it where it lies, as long as it has not given it back.
 //! Positions count lines of 64 bytes since the beginning and never go back.
 //!
 //! ```text
@@ -12,13 +12,8 @@ use std::slice;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
-/// What goes with the bytes of a record.
-pub(crate) type Words = [u64; 4];
-
 /// Words of a line: records begin where a line does.
 const LINE: usize = 8;
-/// Words in front of a record's bytes: their number, and what goes with them.
-const FRONT: usize = 5;
 /// In place of a number of bytes: the next record is at the ring's beginning.
 const SKIP: u64 = u64::MAX;
 
@@ -36,7 +31,7 @@ struct Shared {
 }
 
 /// Makes a ring of `bytes` (a power of two): the end that puts, and the one that takes.
-pub(crate) fn ring(bytes: usize) -> (Writer, Reader) {
+pub(crate) fn ring<const N: usize>(bytes: usize) -> (Writer<N>, Reader<N>) {
     assert!(bytes.is_power_of_two() && bytes >= 64, "a ring of {bytes} bytes");
     let words: Box<[AtomicU64]> =
         std::iter::repeat_with(AtomicU64::default).take(bytes / 8).collect();
@@ -47,9 +42,14 @@ pub(crate) fn ring(bytes: usize) -> (Writer, Reader) {
     (writer, Reader { shared, put: 0, taken: 0, through: 0 })
 }
 
-/// Lines of a record of so many bytes.
-fn lines_of(len: usize) -> u64 {
-    (FRONT * 8 + len).div_ceil(LINE * 8) as u64
+/// Words in front of a record's bytes: their number, and the `N` that go with them.
+const fn front_of(n: usize) -> usize {
+    1 + n
+}
+
+/// Lines of a record of so many words and bytes.
+fn lines_of(n: usize, len: usize) -> u64 {
+    (front_of(n) * 8 + len).div_ceil(LINE * 8) as u64
 }
 
 impl Shared {
@@ -60,7 +60,7 @@ impl Shared {
 }
 
 /// The end that puts.
-pub(crate) struct Writer {
+pub(crate) struct Writer<const N: usize> {
     shared: Arc<Shared>,
     /// Behind the last record committed.
     put: u64,
@@ -70,10 +70,10 @@ pub(crate) struct Writer {
     taken: u64,
 }
 
-impl Writer {
+impl<const N: usize> Writer<N> {
     /// Room for a record, to be filled and then [committed](Self::commit); `None` when the ring is full.
-    pub(crate) fn reserve(&mut self, words: Words, len: usize) -> Option<&mut [u8]> {
-        let need = lines_of(len);
+    pub(crate) fn reserve(&mut self, words: [u64; N], len: usize) -> Option<&mut [u8]> {
+        let need = lines_of(N, len);
         let rest = self.shared.lines - (self.put & (self.shared.lines - 1));
         let skip = if need > rest { rest } else { 0 };
         let end = self.put + skip + need;
@@ -89,10 +89,10 @@ impl Writer {
         let at = self.shared.word(end - need);
         let record = &self.shared.words[at..at + need as usize * LINE];
         record[0].store(len as u64, Relaxed);
-        record[1..FRONT].iter().zip(words).for_each(|(to, word)| to.store(word, Relaxed));
-        let bytes = record[FRONT..].as_ptr().cast::<u8>().cast_mut();
+        record[1..front_of(N)].iter().zip(words).for_each(|(to, word)| to.store(word, Relaxed));
+        let bytes = record[front_of(N)..].as_ptr().cast::<u8>().cast_mut();
         self.reserved = end;
-        // SAFETY: `record` is within the ring and has FRONT words and `len` bytes, rounded up; atomics may be written through a shared
+        // SAFETY: `record` is within the ring and has its words in front and `len` bytes, rounded up; atomics may be written through a shared
         // reference. Nobody else touches these lines: there is one writer, borrowed as long as the slice lives, and the reader
         // reads lines between `taken` and the published `put` only, while these are beyond `put` and, by the check above, less
         // than one ring beyond `taken`, which the reader moved (release) after its last look at them and we loaded (acquire).
@@ -126,7 +126,7 @@ impl Writer {
 }
 
 /// The end that takes.
-pub(crate) struct Reader {
+pub(crate) struct Reader<const N: usize> {
     shared: Arc<Shared>,
     /// Published, as far as known here.
     put: u64,
@@ -134,7 +134,7 @@ pub(crate) struct Reader {
     through: u64,
 }
 
-impl Reader {
+impl<const N: usize> Reader<N> {
     /// Whether there is a record now; only what this has seen is among [`Reader::records`].
     pub(crate) fn look(&mut self) -> bool {
         self.put = self.shared.put.0.load(Acquire);
@@ -147,7 +147,7 @@ impl Reader {
     }
 
     /// The records from the first on that was not given back.
-    pub(crate) fn records(&self) -> Records<'_> {
+    pub(crate) fn records(&self) -> Records<'_, N> {
         Records { reader: self, at: self.taken }
     }
 
@@ -168,19 +168,19 @@ impl Reader {
 }
 
 /// A walk over records.
-pub(crate) struct Records<'a> {
-    reader: &'a Reader,
+pub(crate) struct Records<'a, const N: usize> {
+    reader: &'a Reader<N>,
     at: u64,
 }
 
-impl<'a> Records<'a> {
+impl<'a, const N: usize> Records<'a, N> {
     /// Behind the record told last.
     pub(crate) fn position(&self) -> u64 {
         self.at
     }
 
     /// The next record's words, without taking it.
-    pub(crate) fn peek(&mut self) -> Option<Words> {
+    pub(crate) fn peek(&mut self) -> Option<[u64; N]> {
         let front = self.front()?;
         Some(std::array::from_fn(|word| front[1 + word].load(Relaxed)))
     }
@@ -201,17 +201,17 @@ impl<'a> Records<'a> {
     }
 }
 
-impl<'a> Iterator for Records<'a> {
-    type Item = (Words, &'a [u8]);
+impl<'a, const N: usize> Iterator for Records<'a, N> {
+    type Item = ([u64; N], &'a [u8]);
 
     fn next(&mut self) -> Option<Self::Item> {
         let words = self.peek()?;
         let front = self.front()?;
         let len = front[0].load(Relaxed) as usize;
-        let record = &front[..lines_of(len) as usize * LINE];
-        self.at += lines_of(len);
-        let bytes = record[FRONT..].as_ptr().cast::<u8>();
-        // SAFETY: `record` is within the ring and has FRONT words and `len` bytes. The writer filled them before it published (release) a
+        let record = &front[..lines_of(N, len) as usize * LINE];
+        self.at += lines_of(N, len);
+        let bytes = record[front_of(N)..].as_ptr().cast::<u8>();
+        // SAFETY: `record` is within the ring and has its words in front and `len` bytes. The writer filled them before it published (release) a
         // position that we loaded (acquire), and does not touch them until `release` has moved `taken` past them, which needs the
         // reader mutably, while the slice borrows it.
         Some((words, unsafe { slice::from_raw_parts(bytes, len) }))

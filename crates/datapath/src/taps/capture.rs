@@ -1,8 +1,9 @@
 //! The reading end of a capture: all workers' records, in the order of time.
 
+use super::record::Reader;
 use super::{Captured, Filter, Point, Tap};
 use crate::counters::Count;
-use crate::sys::ring::{Reader, ring};
+use crate::sys::ring::ring;
 use flow::Nanos;
 use std::fmt;
 use std::sync::Arc;

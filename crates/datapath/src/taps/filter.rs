@@ -38,6 +38,17 @@ impl Filter {
             && self.program.as_ref().is_none_or(|program| program.takes(&Whole { head, body }))
     }
 
+    /// Whether it wants a tunnel's packet as it is outside: the match is of the frame inside, as rules see it, the program of what is on the wire.
+    pub(super) fn takes_outer(
+        &self,
+        at: PortAt,
+        inside: &[u8],
+        (head, body): (&[u8], Body<'_>),
+    ) -> bool {
+        self.matches(at, inside)
+            && self.program.as_ref().is_none_or(|program| program.takes(&Whole { head, body }))
+    }
+
     /// Whether it wants a loss of which so much is known.
     pub(crate) fn takes_lost(&self, seen: &Captured<'_>) -> bool {
         match seen.what {

@@ -3,8 +3,7 @@
 //! Memory is asked for at once, and taken with the first losses. Only the worker writes, and never waits: what it loses while somebody reads, and what is more than [`PER_SECOND`],
 //! is counted, and the next record says so.
 
-use super::record::{Captured, Front};
-use crate::sys::ring::Words;
+use super::record::{Captured, Front, Words};
 use flow::Nanos;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError, TryLockError};

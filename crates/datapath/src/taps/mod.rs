@@ -10,6 +10,7 @@
 //! | port, rx | behind `rx`, before the ladder | as they came |
 //! | port, tx | at the call of the destination | as they leave: all edits done |
 //! | vlink | where a frame enters the switch at its other end: tx of the one, rx of the other | the same for both |
+//! | a tunnel's outside | before the datagram's system call, and behind it | headers that we make, and the payload as it is on the wire |
 //! | drops | [`port::Drops::lose`] | the frame at hand; a number where nobody has it |
 //!
 //! What is lost is noted besides, always, in a worker's own memory ([`Flight`]): who captures losses can have those of before.
@@ -19,7 +20,8 @@
 //! * Without a capture a batch costs one test of a byte at its ingress port, and one at each port that it leaves by.
 //! * A tapped port takes no unread frames and sends none: they are received, and then seen.
 //! * A full ring loses records, never frames. Each point counts: matched = taken + lost, exactly.
-//! * The list of taps is changed and used by its worker alone (by [`Command`](crate::command::Command)); its lock is never contended.
+//! * The list of taps is changed and used by its worker alone (by [`Command`](crate::command::Command)). Its lock is contended only where
+//!   a thread seals a watched tunnel's packets: for the time of a record.
 //! * What a guest changes while it is copied may differ in the record from what is sent: the head is private, a longer body is not.
 
 mod capture;
@@ -37,16 +39,15 @@ use crate::clock::Clock;
 use crate::id::PortAt;
 pub(crate) use crate::id::Side;
 use crate::shared::PortShared;
-use crate::sys::ring::Writer;
 pub(crate) use capture::{Counts, begin};
 pub(crate) use flight::{Flight, Noted};
 use flow::Nanos;
-use port::{LossTap, Lost, RxQueue, Slot, TxFrame};
-use record::Front;
+use port::{Body, LossTap, Lost, OuterPacket, RxQueue, Slot, TxFrame};
+use record::{Front, Writer};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use wire::DropReason;
+use wire::{DropReason, HEAD_MAX};
 
 /// Most captures at a time: each frame of a tapped port is shown to all of them.
 pub(crate) const CAPTURES_MAX: usize = 8;
@@ -177,7 +178,7 @@ impl Taps {
             let wanted = frames.clone().filter(|frame| filter.takes(at, frame.head, frame.body));
             for frame in wanted {
                 let front = Front::of_frame((point, at), side, now, &frame);
-                tap.put(point, front, &Lost::from(&frame));
+                tap.put(point, front, Bytes::of(frame.head, frame.body));
             }
             tap.ring.publish();
         }
@@ -213,29 +214,64 @@ impl LossTap for Taps {
                 Lost::Elsewhere(_) => tap.filter.takes_all(),
             };
             if is_wanted {
-                tap.put(point, Front::of_loss((point, at), reason, now, lost), lost);
+                let bytes = match *lost {
+                    Lost::Frame { head, body } => Bytes::of(head, body),
+                    Lost::Elsewhere(_) => Bytes::of(&[], Body::default()),
+                };
+                tap.put(point, Front::of_loss((point, at), reason, now, lost), bytes);
+                tap.ring.publish();
+            }
+        }
+    }
+
+    #[cold]
+    fn outside(&self, at: PortAt, packet: &OuterPacket<'_>) {
+        // Not the round's: it comes after what was sent within the round of another worker.
+        let now = self.clock.now();
+        let &OuterPacket { headers, payload, inside, .. } = packet;
+        let (inside, body) = (&inside[..inside.len().min(HEAD_MAX)], Body::private(payload));
+        for tap in self.list().iter_mut() {
+            let Some(point) = tap.points.iter().position(|point| point.sees_outside(at)) else {
+                continue;
+            };
+            if tap.filter.takes_outer(at, inside, (headers, body)) {
+                let front = Front::of_outer((point, at), now, packet);
+                tap.put(point, front, Bytes { inside, head: headers, body });
                 tap.ring.publish();
             }
         }
     }
 }
 
+/// The bytes of a record.
+struct Bytes<'f> {
+    /// Of the frame in a tunnel's packet, which is shown outside; none of any other.
+    inside: &'f [u8],
+    head: &'f [u8],
+    body: Body<'f>,
+}
+
+impl<'f> Bytes<'f> {
+    fn of(head: &'f [u8], body: Body<'f>) -> Self {
+        Self { inside: &[], head, body }
+    }
+}
+
 impl Tap {
     /// Writes a record, or counts it as lost.
-    fn put(&mut self, point: usize, front: Front, frame: &Lost<'_>) {
+    fn put(&mut self, point: usize, front: Front, Bytes { inside, head, body }: Bytes<'_>) {
         let counts = &self.counts[point];
         counts.matched.add(1);
-        let (head, body) = match frame {
-            Lost::Frame { head, body } => (*head, *body),
-            Lost::Elsewhere(_) => Default::default(),
-        };
         let head = &head[..head.len().min(self.snap)];
         let more = body.len().min(self.snap - head.len());
         let lost = &mut self.lost[point];
-        let Some(bytes) = self.ring.reserve(front.words(*lost), head.len() + more) else {
+        let len = inside.len() + head.len() + more;
+        let Some(bytes) = self.ring.reserve(front.words(*lost), len) else {
             *lost = lost.saturating_add(1);
             return counts.lost.add(1);
         };
+        let (before, bytes) = bytes.split_at_mut(inside.len());
+        before.copy_from_slice(inside);
         let (first, rest) = bytes.split_at_mut(head.len());
         first.copy_from_slice(head);
         body.copy_to(0, rest);

@@ -24,6 +24,8 @@ impl Sides {
 pub enum Point {
     /// At a port.
     Port(PortAt, Sides),
+    /// On the underlay, of a tunnel's port: packets as they leave and come.
+    Outside(PortAt),
     /// Where they are lost: in a switch, or anywhere.
     Drops(Option<SwitchId>),
 }
@@ -32,6 +34,11 @@ impl Point {
     /// Whether it sees frames that pass this port on this side.
     pub(crate) fn sees(&self, at: PortAt, side: Side) -> bool {
         matches!(*self, Self::Port(port, sides) if port == at && sides.0 & side as u8 != 0)
+    }
+
+    /// Whether it sees this tunnel's packets outside.
+    pub(crate) fn sees_outside(&self, at: PortAt) -> bool {
+        *self == Self::Outside(at)
     }
 
     /// Whether it sees what is lost at a port.
@@ -43,6 +50,7 @@ impl Point {
     pub(crate) fn sides_of(&self, at: PortAt) -> u8 {
         match *self {
             Self::Port(port, sides) if port == at => sides.bits(),
+            Self::Outside(port) if port == at => Side::Outside as u8,
             _ => 0,
         }
     }

@@ -1,17 +1,25 @@
-//! A record: four words in front of a frame's first bytes.
+//! A record: seven words in front of a frame's first bytes, so that these begin a cache line.
 //!
 //! ```text
 //! 0  when, ns
 //! 1  number of the switch u32 · of the port u32
-//! 2  point u16 · what u8 · reason u8 · size of a large segment's pieces u16 · u16: 1 if the checksum is to be completed
+//! 2  point u16 · what u8 · reason u8 · size of a large segment's pieces u16 · flags u8: 1 the checksum is to be completed, 2 outside · u8
 //! 3  length of the frame, or how many frames are lost elsewhere u32 · records lost before u32
+//! 4  bytes of the frame inside, which come first u16 · u48
 //! ```
 
 use crate::id::{PortAt, Side, SwitchId};
-use crate::sys::ring::Words;
+use crate::sys::ring;
 use flow::Nanos;
-use port::{Lost, TxFrame};
-use wire::DropReason;
+use port::{Lost, OuterPacket, TxFrame};
+use wire::{DropReason, HEAD_MAX};
+
+/// What goes with a frame's bytes.
+pub(super) type Words = [u64; 7];
+/// The end of a ring of records that puts.
+pub(super) type Writer = ring::Writer<7>;
+/// The end that takes.
+pub(super) type Reader = ring::Reader<7>;
 
 /// What became of a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -25,6 +33,9 @@ pub enum What {
     /// So many were lost for this reason that nobody had at hand; there are no bytes.
     LostElsewhere(DropReason, u32),
 }
+
+const PARTIAL: u8 = 1;
+const OUTSIDE: u8 = 2;
 
 const RECEIVED: u8 = 0;
 const SENT: u8 = 1;
@@ -50,6 +61,10 @@ pub struct Captured<'r> {
     pub piece: u16,
     /// Its checksum is still to be completed, by who sends it.
     pub is_partial: bool,
+    /// It is a tunnel's packet outside; of its headers only addresses, ports, DS field and TTL are those on the underlay.
+    pub is_outside: bool,
+    /// The first bytes of the frame in it.
+    pub inside: &'r [u8],
     /// Records of this point and worker that are missing since its last one.
     pub lost_before: u32,
     /// The frame's first bytes.
@@ -65,8 +80,9 @@ pub(super) struct Front {
     what: u8,
     reason: u8,
     piece: u16,
-    is_partial: bool,
+    flags: u8,
     len: u32,
+    inside: u16,
 }
 
 impl Front {
@@ -77,12 +93,24 @@ impl Front {
         frame: &TxFrame<'_>,
     ) -> Self {
         let what = match side {
-            Side::Rx => RECEIVED,
             Side::Tx => SENT,
+            Side::Rx | Side::Outside => RECEIVED,
         };
         let (point, len) = (point as u16, frame.len() as u32);
-        let (piece, is_partial) = (frame.offload.gso_size, frame.offload.checksum.is_some());
-        Self { now, at, point, what, reason: 0, piece, is_partial, len }
+        let piece = frame.offload.gso_size;
+        let flags = if frame.offload.checksum.is_some() { PARTIAL } else { 0 };
+        Self { now, at, point, what, reason: 0, piece, flags, len, inside: 0 }
+    }
+
+    pub(super) fn of_outer(
+        (point, at): (usize, PortAt),
+        now: Nanos,
+        packet: &OuterPacket<'_>,
+    ) -> Self {
+        let what = if packet.is_sent { SENT } else { RECEIVED };
+        let len = (packet.headers.len() + packet.payload.len()) as u32;
+        let (point, inside) = (point as u16, packet.inside.len().min(HEAD_MAX) as u16);
+        Self { now, at, point, what, reason: 0, piece: 0, flags: OUTSIDE, len, inside }
     }
 
     pub(super) fn of_loss(
@@ -96,7 +124,7 @@ impl Front {
             Lost::Elsewhere(count) => (ELSEWHERE, u32::try_from(*count).unwrap_or(u32::MAX)),
         };
         let (point, reason) = (point as u16, reason as u8);
-        Self { now, at, point, what, reason, piece: 0, is_partial: false, len }
+        Self { now, at, point, what, reason, piece: 0, flags: 0, len, inside: 0 }
     }
 
     pub(super) fn words(self, lost_before: u32) -> Words {
@@ -107,14 +135,18 @@ impl Front {
                 | u64::from(self.what) << 16
                 | u64::from(self.reason) << 24
                 | u64::from(self.piece) << 32
-                | u64::from(self.is_partial) << 48,
+                | u64::from(self.flags) << 48,
             u64::from(self.len) | u64::from(lost_before) << 32,
+            u64::from(self.inside),
+            0,
+            0,
         ]
     }
 }
 
 impl<'r> Captured<'r> {
-    pub(crate) fn read(worker: usize, [at, place, kind, size]: Words, bytes: &'r [u8]) -> Self {
+    pub(super) fn read(worker: usize, words: Words, bytes: &'r [u8]) -> Self {
+        let [at, place, kind, size, more, ..] = words;
         let port = PortAt { switch: SwitchId(place as u32), port: (place >> 32) as u32 };
         let len = size as u32;
         let reason = DropReason::ALL[usize::from((kind >> 24) as u8) % DropReason::ALL.len()];
@@ -124,6 +156,8 @@ impl<'r> Captured<'r> {
             LOST => (What::Lost(reason), len),
             _ => (What::LostElsewhere(reason, len), 0),
         };
+        let flags = (kind >> 48) as u8;
+        let (inside, bytes) = bytes.split_at(usize::from(more as u16).min(bytes.len()));
         Self {
             at: Nanos(at),
             worker,
@@ -132,7 +166,9 @@ impl<'r> Captured<'r> {
             what,
             len,
             piece: (kind >> 32) as u16,
-            is_partial: kind >> 48 != 0,
+            is_partial: flags & PARTIAL != 0,
+            is_outside: flags & OUTSIDE != 0,
+            inside,
             lost_before: (size >> 32) as u32,
             bytes,
         }

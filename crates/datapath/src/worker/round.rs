@@ -67,7 +67,7 @@ impl<C: Clock> Worker<C> {
         let Queue { rx, shared, switch, .. } = queue;
         let from = (&**shared, *switch);
         let rungs = if steered { Rungs::PASS } else { self.mailbox.rungs() };
-        self.left_out.at(shared.at);
+        shared.at(&mut self.left_out);
         let (mut round, mut forwarded) = (None, Forwarded::default());
         let mut forward = |frames: Unread<'_>| {
             round = Round::begin(&engine.world, from, now, rungs);
@@ -77,6 +77,7 @@ impl<C: Clock> Worker<C> {
             forwarded.frames
         };
         let tapped = shared.is_tapped(Side::Rx);
+        let seen = tapped || shared.is_tapped(Side::Outside);
         let outcome = match steered || tapped {
             false => rx.rx_unread(&mut self.batch, &mut self.left_out, &mut forward),
             true => rx.rx(&mut self.batch, &mut self.left_out).map(drop),
@@ -93,6 +94,8 @@ impl<C: Clock> Worker<C> {
             let forwarding = forwarded.cycles;
             let mut marks = Marks { begin, received, decided, released, forwarding, tx_cycles: 0 };
             if batch > 0 {
+                // What is seen comes after it was sent, whenever the round began.
+                let now = if seen { clock.now() } else { now };
                 self.sampler.look(shared.at, &self.batch, now);
                 if tapped {
                     engine.taps.received(shared.at, now, (self.batch.frames(), &**rx));

@@ -10,6 +10,9 @@ use std::collections::{HashMap, VecDeque};
 use std::fmt::Write;
 use std::sync::Arc;
 
+/// UDP port of ESP.
+const ESP_IN_UDP: u16 = 4500;
+
 /// Tells the names of a switch and of its port.
 pub type Names = Box<dyn Fn(PortAt) -> Option<(String, String)> + Send>;
 
@@ -109,7 +112,7 @@ impl File {
                 What::Lost(_) | What::LostElsewhere(..) => None,
             },
             dropped: u64::from(seen.lost_before) + u64::from(elsewhere),
-            id: (!seen.bytes.is_empty()).then(|| key.id(seen.bytes)),
+            id: id_of(seen).map(|bytes| key.id(bytes)),
             queue: None,
         };
         pcapng::packet(out, &packet);
@@ -140,6 +143,12 @@ impl File {
         if seen.is_partial {
             text.push_str(" checksum=partial");
         }
+        if seen.is_outside {
+            text.push_str(" outer=made");
+            if let Some((spi, sequence)) = esp_of(seen.bytes) {
+                let _ = write!(text, " esp={spi:#x}/{sequence}");
+            }
+        }
     }
 
     /// The end: what each point counted.
@@ -152,6 +161,20 @@ impl File {
         }
         out
     }
+}
+
+/// What a packet is known again by: of a tunnel's packet the frame inside, if it was opened.
+fn id_of<'s>(seen: &Captured<'s>) -> Option<&'s [u8]> {
+    [seen.inside, seen.bytes].into_iter().find(|bytes| !bytes.is_empty())
+}
+
+/// SPI and sequence number of an ESP packet in UDP (RFC 3948).
+fn esp_of(bytes: &[u8]) -> Option<(u32, u32)> {
+    let (key, layers) = wire::parse_bytes(bytes);
+    let is_esp = key.get(wire::Field::TpDst) == u128::from(ESP_IN_UDP);
+    let esp = bytes.get(usize::from(layers.l4) + 8..).filter(|_| is_esp && layers.l4 > 0)?;
+    let word = |at: usize| Some(u32::from_be_bytes(*esp.get(at..)?.first_chunk()?));
+    Some((word(0)?, word(4)?))
 }
 
 /// Which frames it has.

@@ -69,7 +69,7 @@ pub struct Past {
 impl Past {
     /// Keeps it.
     pub fn of(seen: &Captured<'_>) -> Self {
-        Self { bytes: seen.bytes.to_vec(), seen: Captured { bytes: &[], ..*seen } }
+        Self { bytes: seen.bytes.to_vec(), seen: Captured { bytes: &[], inside: &[], ..*seen } }
     }
 }
 

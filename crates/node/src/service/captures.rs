@@ -1,14 +1,14 @@
 //! Captures, by names of switches and ports.
 
 use super::Node;
-use super::directory::{Directory, Member};
+use super::directory::{Directory, Member, MemberPort, MemberState};
 use crate::captures::{Past, PointName, Running, Shown};
 use crate::offload;
 use crate::refusal::{Refusal, Why};
 use ::capture::bpf::{Instruction, Program};
 use api::{
     CAPTURE_RING, CaptureFilter, CapturePointView, CaptureSpec, CaptureView, Fault, Happening,
-    News, Noun, SNAP_MAX,
+    News, Noun, PortKind, SNAP_MAX,
 };
 use axum::body::Bytes;
 use datapath::{CaptureId, Clock, Counted, Filter, MonotonicClock, Point, PortAt, Sides, Wanted};
@@ -165,21 +165,63 @@ impl Node {
         match parts[..] {
             ["drops"] => Ok(vec![drops(None)]),
             ["drops", switch] => Ok(vec![drops(Some(&member(switch)?))]),
+            ["tunnel", name] => self.everywhere(text, name, PortKind::Vxlan, &[All, Outside]),
+            ["tunnel", name, side] => match side_of(side) {
+                Some(sides) => self.everywhere(text, name, PortKind::Vxlan, &[sides]),
+                None => Err(bad_point(text, "it is not understood", self.points_there())),
+            },
+            ["link", name] => self.everywhere(text, name, PortKind::Vlink, &[All]),
             [switch] => {
                 let member = member(switch)?;
                 let state = member.state();
-                let ports = state.ports.keys().map(|port| (port.to_string(), Sides::BOTH));
-                let points =
-                    ports.filter_map(|(port, sides)| port_point(&member, &state, &port, sides));
+                let ports = state.ports.keys();
+                let points = ports.filter_map(|port| port_point(&member, &state, port, All));
                 let points: Vec<_> = points.collect();
                 let empty = || bad_point(text, "the switch has no ports", self.points_there());
                 (!points.is_empty()).then_some(points).ok_or_else(empty)
             }
-            [switch, port] => self.one(text, &member(switch)?, port, Sides::BOTH),
-            [switch, port, "rx"] => self.one(text, &member(switch)?, port, Sides::RX),
-            [switch, port, "tx"] => self.one(text, &member(switch)?, port, Sides::TX),
+            [switch, port] => self.one(text, &member(switch)?, port, All),
+            [switch, port, side] => match side_of(side) {
+                Some(seen) => self.one(text, &member(switch)?, port, seen),
+                None => Err(bad_point(text, "it is not understood", self.points_there())),
+            },
             _ => Err(bad_point(text, "it is not understood", self.points_there())),
         }
+    }
+
+    /// The ports of this name and kind, in whichever switch they are.
+    fn everywhere(
+        &self,
+        text: &str,
+        name: &str,
+        kind: PortKind,
+        seen: &[Seen],
+    ) -> Result<Vec<(Point, PointName)>, Refusal> {
+        let mut points = Vec::new();
+        for member in self.directory.all() {
+            let state = member.state();
+            let is_it = |port: &MemberPort| port.spec.kind.kind() == kind;
+            let Some(port) = state.ports.get(name).filter(|port| is_it(port)) else { continue };
+            points.extend(seen.iter().filter_map(|&seen| port_point(&member, &state, name, seen)));
+            let Some(far) = port.spec.peer().cloned() else { continue };
+            drop(state);
+            if let Some(member) = self.directory.by_name(far.switch().as_ref()) {
+                points.extend(port_point(&member, &member.state(), far.port().as_ref(), All));
+            }
+        }
+        // Both ends of a vlink may have one name.
+        let mut known = Vec::new();
+        points.retain(|(point, _)| {
+            !known.contains(point) && {
+                known.push(*point);
+                true
+            }
+        });
+        let missing = || {
+            let cause = format!("there is no {} port of that name", kind.word());
+            bad_point(text, &cause, self.points_there())
+        };
+        (!points.is_empty()).then_some(points).ok_or_else(missing)
     }
 
     fn one(
@@ -187,10 +229,16 @@ impl Node {
         text: &str,
         member: &Arc<Member>,
         port: &str,
-        sides: Sides,
+        seen: Seen,
     ) -> Result<Vec<(Point, PointName)>, Refusal> {
-        let point = port_point(member, &member.state(), port, sides);
-        let missing = || bad_point(text, "there is no such port", self.points_there());
+        let point = port_point(member, &member.state(), port, seen);
+        let missing = || {
+            let cause = match seen {
+                Outside => "there is no such tunnel",
+                _ => "there is no such port",
+            };
+            bad_point(text, cause, self.points_there())
+        };
         Ok(vec![point.ok_or_else(missing)?])
     }
 
@@ -254,27 +302,51 @@ fn drops(member: Option<&Arc<Member>>) -> (Point, PointName) {
     (point, PointName { name, description, hardware: "" })
 }
 
-/// A port by its name or number.
+/// Which of a port's frames are seen.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Seen {
+    All,
+    Rx,
+    Tx,
+    /// A tunnel's packets on the underlay.
+    Outside,
+}
+use Seen::{All, Outside};
+
+fn side_of(word: &str) -> Option<Seen> {
+    Some(match word {
+        "inside" => All,
+        "outside" => Outside,
+        "rx" => Seen::Rx,
+        "tx" => Seen::Tx,
+        _ => return None,
+    })
+}
+
+/// A port by its name or number; `None` as well if it has no outside to be seen.
 fn port_point(
     member: &Member,
-    state: &super::directory::MemberState,
+    state: &MemberState,
     text: &str,
-    sides: Sides,
+    seen: Seen,
 ) -> Option<(Point, PointName)> {
     let is_it = |(name, number): (&str, u32)| name == text || number.to_string() == text;
     let (name, port) = state.ports.iter().find(|(name, port)| is_it((name, port.number)))?;
-    let kind = port.spec.kind.kind().word();
-    let side = match sides {
-        Sides::RX => ":rx",
-        Sides::TX => ":tx",
-        _ => "",
+    let (kind, at) = (port.spec.kind.kind(), member.at(port.number));
+    let (point, side, place) = match seen {
+        All => (Point::Port(at, Sides::BOTH), "", ""),
+        Seen::Rx => (Point::Port(at, Sides::RX), ":rx", ""),
+        Seen::Tx => (Point::Port(at, Sides::TX), ":tx", ""),
+        Outside if kind == PortKind::Vxlan => (Point::Outside(at), ":outside", " on the underlay"),
+        Outside => return None,
     };
+    let kind = kind.word();
     let shown = PointName {
         name: format!("{}:{name}{side}", state.spec.name),
-        description: format!("port {} of switch {}, {kind}", port.number, state.spec.name),
+        description: format!("port {} of switch {}, {kind}{place}", port.number, state.spec.name),
         hardware: kind,
     };
-    Some((Point::Port(member.at(port.number), sides), shown))
+    Some((point, shown))
 }
 
 /// Names of a switch and its port.

@@ -113,14 +113,13 @@ pub(crate) fn bind(socket: impl AsFd, address: SocketAddr) -> io::Result<()> {
     Ok(())
 }
 
-/// The port that it is bound to.
-pub(crate) fn port(socket: impl AsFd) -> io::Result<u16> {
+/// The address and port that it is bound to.
+pub(crate) fn local(socket: impl AsFd) -> io::Result<SocketAddr> {
     let mut address = Address::new(SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), 0));
     let name = (&raw mut address.storage).cast();
     // SAFETY: the kernel writes an address of at most `len` bytes, which `storage` has.
     check(unsafe { libc::getsockname(socket.as_fd().as_raw_fd(), name, &raw mut address.len) })?;
-    // In both families' addresses it is the second word.
-    Ok(u16::from_be(address.storage.sin6_port))
+    Ok(address.peer())
 }
 
 /// Finds the path there.
@@ -194,12 +193,12 @@ pub(crate) fn receive_from(
     socket: impl AsFd,
     is_v4: bool,
     into: &mut [u8],
-) -> io::Result<(Arrived, IpAddr)> {
+) -> io::Result<(Arrived, SocketAddr)> {
     let none: IpAddr =
         if is_v4 { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
     let mut from = Address::new(SocketAddr::new(none, 0));
     let arrived = receive_named(socket, is_v4, into, Some(&mut from))?;
-    Ok((arrived, from.ip()))
+    Ok((arrived, from.peer()))
 }
 
 fn receive_named(
@@ -279,12 +278,13 @@ fn number(value: &[u8]) -> u32 {
 }
 
 impl Address {
-    /// The address alone.
-    fn ip(&self) -> IpAddr {
-        match i32::from(self.storage.sin6_family) {
+    /// Whose it is. In both families' addresses the port is the second word.
+    pub(crate) fn peer(&self) -> SocketAddr {
+        let ip: IpAddr = match i32::from(self.storage.sin6_family) {
             libc::AF_INET => Ipv4Addr::from(self.storage.sin6_flowinfo.to_ne_bytes()).into(),
             _ => Ipv6Addr::from(self.storage.sin6_addr.s6_addr).into(),
-        }
+        };
+        SocketAddr::new(ip, u16::from_be(self.storage.sin6_port))
     }
 
     /// Of a peer.

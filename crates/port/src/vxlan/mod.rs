@@ -25,6 +25,7 @@ mod path;
 mod places;
 mod rx;
 mod security;
+mod seen;
 mod senders;
 mod tell;
 #[cfg(feature = "testing")]
@@ -160,6 +161,7 @@ pub(crate) fn open(
         let origin = Origin::new(ends.clone(), &leg.tunnel);
         let clamp = || each().map_or_else(|| Clamp::One(leg.path.clone()), Clamp::Each);
         VxlanRx::new(socket, &leg.tunnel, received, origin, mtu)
+            .along(leg.path.clone())
             .clamped_to(tunnel.mss_clamp.then(clamp))
             .behind(control.sealed().map(Sealed::opening))
     };

@@ -4,7 +4,7 @@ use crate::ends::Ends;
 use crate::sys::datagram::{self, Arrived};
 use crate::vxlan::tunnel::Tunnel;
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
@@ -13,7 +13,16 @@ use std::sync::Arc;
 pub(super) struct Sender {
     /// If it was asked for.
     pub(super) address: Option<IpAddr>,
+    /// Its UDP port, likewise; else 0.
+    pub(super) port: u16,
     pub(super) number: u16,
+}
+
+impl Sender {
+    /// Where it sends from, if it was asked for.
+    pub(super) fn outside(&self) -> Option<SocketAddr> {
+        self.address.map(|address| SocketAddr::new(address, self.port))
+    }
 }
 
 /// Finds the numbers of one queue's senders.
@@ -35,24 +44,26 @@ impl Origin {
         Self { ends, remote, has_others, last: None }
     }
 
-    /// Receives a run of datagrams, and says who sent it; the socket is asked only where there are several.
+    /// Receives a run of datagrams, and says who sent it; the socket is asked only where there are several, or if `asks`.
     pub(super) fn receive(
         &mut self,
         socket: impl AsFd,
         is_v4: bool,
         into: &mut [u8],
+        asks: bool,
     ) -> io::Result<(Arrived, Sender)> {
-        if !self.has_others {
+        if !self.has_others && !asks {
             return Ok((datagram::receive(socket, is_v4, into)?, self.of(None)));
         }
         let (arrived, from) = datagram::receive_from(socket, is_v4, into)?;
-        Ok((arrived, self.of(Some(from))))
+        let sender = self.of(Some(from.ip()));
+        Ok((arrived, Sender { port: from.port(), ..sender }))
     }
 
     /// The end of this number, which the port itself speaks for; 0: the one that it has.
     pub(super) fn end(&mut self, number: u16) -> Sender {
         match self.ends.address(number) {
-            Some(address) => Sender { address: Some(address), number },
+            Some(address) => Sender { address: Some(address), port: 0, number },
             None => self.of(None),
         }
     }
@@ -69,7 +80,7 @@ impl Origin {
             _ => self.ends.number(address).unwrap_or(Ends::NONE),
         };
         self.last = Some((address, number, count));
-        Sender { address: Some(address), number }
+        Sender { address: Some(address), port: 0, number }
     }
 }
 

@@ -84,15 +84,27 @@ impl Path {
         if self.to.ip().is_unspecified() {
             return Ok(self.usual_mtu());
         }
+        let mtu = self.ask(|probe| datagram::path_mtu(probe, self.to.is_ipv4()))?;
+        self.known.store(mtu, Relaxed);
+        Ok(self.inside(mtu))
+    }
+
+    /// This end's address on the way, as the kernel chooses it.
+    ///
+    /// # Errors
+    /// There is no way.
+    pub(super) fn source(&self) -> io::Result<IpAddr> {
+        self.ask(|probe| datagram::local(probe)).map(|local| local.ip())
+    }
+
+    /// Asks the kernel about the way.
+    fn ask<T>(&self, what: impl FnOnce(&OwnedFd) -> io::Result<T>) -> io::Result<T> {
         let probe = self.probe.lock().unwrap_or_else(PoisonError::into_inner);
         // Bound to no address that it had by an earlier route.
         datagram::disconnect(&*probe)?;
         self.link.bind(&*probe)?;
         datagram::connect(&*probe, self.to)?;
-        let mtu = datagram::path_mtu(&*probe, self.to.is_ipv4())?;
-        drop(probe);
-        self.known.store(mtu, Relaxed);
-        Ok(self.inside(mtu))
+        what(&probe)
     }
 
     /// Bytes of the longest frame that the port shall send, its header and tags included: `usize::MAX`, whatever the path takes.

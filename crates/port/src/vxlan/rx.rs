@@ -4,11 +4,12 @@ use super::destinations::Destinations;
 use super::origin::{Origin, Sender};
 use super::path::Path;
 use super::security::Opening;
+use super::seen::{Marks, Seen};
 use super::tell::Answers;
 use super::vni::Received;
 use crate::batch::{BodyAt, RxBatch, Slot};
 use crate::bypass::{Arrival, Inbox};
-use crate::drops::{Drops, Lost};
+use crate::drops::{Drops, Lost, Watch};
 use crate::frame::Body;
 use crate::mailbox::Turns;
 use crate::queue::RxQueue;
@@ -16,7 +17,7 @@ use crate::sys::datagram::{self, Arrived};
 use crate::vxlan::tunnel::Tunnel;
 use rustix::event::epoll;
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -45,7 +46,29 @@ pub(super) struct VxlanRx {
     clamp: Option<Clamp>,
     /// Of an encrypted port: what its datagrams go through.
     opening: Option<Opening>,
+    /// Of whose packets somebody sees the outside: where they come, and who sees them in this round.
+    outside: Outside,
     frames: Frames,
+}
+
+/// What is known of packets from outside beside their bytes.
+struct Outside {
+    ttl: u8,
+    /// This end's UDP port, and its address if that is said.
+    port: u16,
+    local: Option<IpAddr>,
+    path: Option<Arc<Path>>,
+    watch: Option<Watch>,
+}
+
+impl Outside {
+    /// Who sees what came from there under this DS field, if anybody.
+    fn seen(&self, from: Option<SocketAddr>, ds: u8) -> Option<Seen> {
+        let (watch, from) = (self.watch.clone()?, from?);
+        let source = || self.path.as_ref()?.towards(from.ip()).source().ok();
+        let to = SocketAddr::new(self.local.or_else(source)?, self.port);
+        Seen::new(watch, [from, to], Marks { ds, ttl: self.ttl, is_sent: false })
+    }
 }
 
 /// The path of all frames, or of each its sender's.
@@ -104,11 +127,22 @@ impl VxlanRx {
     ) -> Self {
         let frames = Frames::new(received, tunnel.dscp, mtu);
         let is_v4 = tunnel.remote.is_ipv4();
-        Self { socket, is_v4, inside: None, origin, clamp: None, opening: None, frames }
+        let (local, port, ttl) = (tunnel.local.first().copied(), tunnel.port, tunnel.ttl);
+        let outside = Outside { ttl, port, local, path: None, watch: None };
+        Self { socket, is_v4, inside: None, origin, clamp: None, opening: None, outside, frames }
+    }
+
+    /// The same queue, whose senders are at the other ends of this way.
+    pub(super) fn along(mut self, path: Arc<Path>) -> Self {
+        self.outside.path = Some(path);
+        self
     }
 
     /// The same queue of an encrypted port.
-    pub(super) fn behind(self, opening: Option<Opening>) -> Self {
+    pub(super) fn behind(mut self, opening: Option<Opening>) -> Self {
+        if opening.is_some() {
+            self.outside.port = esp::udp::PORT;
+        }
         Self { opening, ..self }
     }
 
@@ -152,23 +186,41 @@ impl VxlanRx {
         }
         let (socket, is_v4, inside) = (&self.socket, self.is_v4, self.inside.as_ref());
         let inbox = inside.and_then(|inside| inside.inbox.as_deref());
+        let (outside, asks) = (&self.outside, self.outside.watch.is_some());
         let arrived = match &mut self.opening {
             None => {
-                let by_socket = |buffer: &mut [u8]| self.origin.receive(socket, is_v4, buffer);
-                match either(turn, inbox, buffer, by_socket)? {
+                let by_socket =
+                    |buffer: &mut [u8]| self.origin.receive(socket, is_v4, buffer, asks);
+                let came = match either(turn, inbox, buffer, by_socket)? {
                     Some(Came::BySocket(came)) => Some(came),
                     Some(Came::ByInbox(arrived, from)) => {
                         Some((arrived, self.origin.of(Some(from))))
                     }
                     None => None,
+                };
+                if let Some((Arrived { len, segment, ds }, from)) = came.filter(|_| asks) {
+                    let segment = if segment == 0 { len } else { segment };
+                    let seen = outside.seen(from.outside(), ds);
+                    seen.iter().for_each(|seen| seen.show_run(&buffer[..len], segment));
                 }
+                came
             }
             Some(opening) => {
-                let by_socket = |buffer: &mut [u8]| datagram::receive(socket, is_v4, buffer);
+                let by_socket = |buffer: &mut [u8]| match asks {
+                    true => datagram::receive_from(socket, is_v4, buffer)
+                        .map(|(arrived, from)| (arrived, Some(from))),
+                    false => Ok((datagram::receive(socket, is_v4, buffer)?, None)),
+                };
                 let receive = |into: &mut [u8]| {
                     let came = either(turn, inbox, into, by_socket)?;
                     Ok(came.map(|came| match came {
-                        Came::BySocket(arrived) | Came::ByInbox(arrived, _) => arrived,
+                        Came::BySocket((arrived, from)) => {
+                            (arrived, outside.seen(from, arrived.ds))
+                        }
+                        Came::ByInbox(arrived, from) => {
+                            let from = SocketAddr::new(from, 0);
+                            (arrived, outside.seen(Some(from), arrived.ds))
+                        }
                     }))
                 };
                 opening.receive(receive, buffer)?.map(|arrived| (arrived, self.origin.of(None)))
@@ -410,6 +462,7 @@ fn large(head: &Head, layers: &Layers, len: usize, offload: Offload, mtu: u16) -
 
 impl RxQueue for VxlanRx {
     fn rx(&mut self, batch: &mut RxBatch, drops: &mut Drops) -> io::Result<usize> {
+        self.outside.watch = drops.watcher();
         let before = batch.frames().len();
         batch.set_tunnel_ids();
         self.inside.iter_mut().for_each(Inside::begin_round);

@@ -51,7 +51,9 @@ impl Senders {
         self,
         outlet: impl FnOnce(Vec<u16>) -> Outlet,
     ) -> io::Result<Self> {
-        let ports = self.sockets.iter().map(datagram::port).collect::<io::Result<_>>()?;
+        let ports =
+            self.sockets.iter().map(|socket| datagram::local(socket).map(|local| local.port()));
+        let ports = ports.collect::<io::Result<_>>()?;
         Ok(Self { outlet: Some(Arc::new(outlet(ports))), ..self })
     }
 
@@ -63,6 +65,11 @@ impl Senders {
     /// The socket of a flow, of a port whose datagrams all go through the kernel.
     pub(super) fn socket(&self, flow: usize) -> Option<&OwnedFd> {
         self.outlet.is_none().then(|| &self.sockets[flow])
+    }
+
+    /// Where a flow's datagrams leave from: the address is none where the kernel chooses it.
+    pub(super) fn local(&self, flow: usize) -> io::Result<SocketAddr> {
+        datagram::local(&self.sockets[flow])
     }
 
     /// Past the kernel.

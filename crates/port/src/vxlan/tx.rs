@@ -4,10 +4,11 @@ use super::destinations::{Destination, Destinations};
 use super::outgoing::Outgoing;
 use super::path::Path;
 use super::security::{SEALED_MOST, Sealer};
+use super::seen::{Marks, Seen};
 use super::senders::Senders;
 use super::tell::Teller;
 use crate::bypass::Datagrams;
-use crate::drops::Drops;
+use crate::drops::{Drops, Watch};
 use crate::frame::{Sent, TxFrame};
 use crate::gather::{Parts, gather, is_scattered, reason};
 use crate::plain::{self, Room};
@@ -38,6 +39,7 @@ pub(super) struct VxlanTx {
     /// Of the frames in hand.
     header: [u8; Vxlan::LEN],
     dscp: Dscp,
+    ttl: u8,
     path: Arc<Path>,
     /// Of a port whose frames have ends of their own: where they are. What is above is of the frames in hand.
     destinations: Option<Destinations>,
@@ -47,6 +49,8 @@ pub(super) struct VxlanTx {
     teller: Teller,
     /// Of an encrypted port: what its datagrams go through.
     sealer: Option<Sealer>,
+    /// Who sees what leaves as it is outside.
+    watch: Option<Watch>,
     /// Datagrams that leave together.
     run: Run,
 }
@@ -99,11 +103,25 @@ impl VxlanTx {
         teller: Teller,
     ) -> Self {
         let to = Address::new(SocketAddr::new(tunnel.remote, tunnel.port));
-        let &Tunnel { vni, dscp, mss_clamp: clamps, .. } = tunnel;
+        let &Tunnel { vni, dscp, ttl, mss_clamp: clamps, .. } = tunnel;
         let header = Vxlan { vni: vni.unwrap_or(0) }.emit();
         let (sealer, run) = (None, Run { is_apart: !tunnel.checksum, ..Run::default() });
-        let destinations = None;
-        Self { senders, to, vni, header, dscp, path, destinations, clamps, teller, sealer, run }
+        let (destinations, watch) = (None, None);
+        Self {
+            senders,
+            to,
+            vni,
+            header,
+            dscp,
+            ttl,
+            path,
+            destinations,
+            clamps,
+            teller,
+            sealer,
+            watch,
+            run,
+        }
     }
 
     /// The same of a port whose frames have ends of their own.
@@ -126,7 +144,8 @@ impl VxlanTx {
     fn send(&mut self, frame: &TxFrame<'_>, way: Way) -> Result<(), DropReason> {
         let is_simple = way.gso == Gso::None && frame.offload.checksum.is_none();
         let is_clamped = self.clamps && mss::is_syn(frame.head);
-        let may_lie = is_simple && !is_clamped && self.sealer.is_none() && !is_scattered(frame);
+        let is_bare = self.sealer.is_none() && self.watch.is_none();
+        let may_lie = is_simple && !is_clamped && is_bare && !is_scattered(frame);
         let sent = match may_lie && self.senders.socket(way.flow).is_some() {
             true => self.send_parts(frame, way),
             false => self.send_run(&[*frame], way),
@@ -209,21 +228,38 @@ impl VxlanTx {
 
     /// Sends the run.
     fn flush(&mut self) -> Result<(), DropReason> {
-        let run = &mut self.run;
-        if run.count == 0 {
+        if self.run.count == 0 {
             return Ok(());
         }
+        let seen = self.seen();
+        let run = &mut self.run;
         let &mut Run { segment, count, flow, ds, is_apart, .. } = run;
         let bytes = run.bytes.bytes();
         let sent = match &mut self.sealer {
-            Some(sealer) => sealer.send((bytes, segment), (&self.senders, &self.to), flow, ds),
+            Some(sealer) => {
+                sealer.send((bytes, segment), (&self.senders, &self.to), flow, (ds, seen))
+            }
             None => {
+                seen.iter().for_each(|seen| seen.show_run(bytes, segment));
                 let datagrams = Datagrams { bytes, segment, count, ds };
                 self.senders.send((flow, &self.to), datagrams, is_apart)
             }
         };
         run.clear();
         sent
+    }
+}
+
+impl VxlanTx {
+    /// Who sees the run as it is outside, if anybody.
+    fn seen(&self) -> Option<Seen> {
+        let watch = self.watch.clone()?;
+        let mut from = self.senders.local(self.run.flow).ok()?;
+        if from.ip().is_unspecified() {
+            from.set_ip(self.path.source().ok()?);
+        }
+        let marks = Marks { ds: self.run.ds, ttl: self.ttl, is_sent: true };
+        Seen::new(watch, [from, self.to.peer()], marks)
     }
 }
 
@@ -241,6 +277,7 @@ impl TxQueue for VxlanTx {
     }
 
     fn tx(&mut self, frames: &[TxFrame<'_>], drops: &mut Drops) -> Sent {
+        self.watch = drops.watcher();
         let mut sent = Sent::default();
         for batch in frames.chunks(BATCH) {
             let ways: ArrayVec<Way, BATCH> = batch.iter().map(|frame| self.way(frame)).collect();

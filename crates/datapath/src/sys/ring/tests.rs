@@ -2,14 +2,14 @@ use super::*;
 use proptest::prelude::*;
 use std::collections::VecDeque;
 
-fn put(writer: &mut Writer, number: u64, len: usize) -> bool {
+fn put(writer: &mut Writer<4>, number: u64, len: usize) -> bool {
     let Some(bytes) = writer.reserve([number; 4], len) else { return false };
     bytes.fill(number as u8);
     writer.commit();
     true
 }
 
-fn is(record: (Words, &[u8]), (number, len): (u64, usize)) -> bool {
+fn is(record: ([u64; 4], &[u8]), (number, len): (u64, usize)) -> bool {
     record.0 == [number; 4]
         && record.1.len() == len
         && record.1.iter().all(|&byte| byte == number as u8)

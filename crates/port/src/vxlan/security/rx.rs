@@ -5,6 +5,7 @@ use crate::batch::RxBatch;
 use crate::drops::{Drops, Lost};
 use crate::queue::RxQueue;
 use crate::sys::datagram::{self, Arrived};
+use crate::vxlan::seen::Seen;
 use esp::{Opened, Refusal, udp};
 use std::io;
 use std::ops::Range;
@@ -27,6 +28,8 @@ pub(in crate::vxlan) struct Opening {
     /// Of the last run what was not opened yet.
     at: usize,
     arrived: Arrived,
+    /// Who sees that run as it came.
+    seen: Option<Seen>,
     /// Opened, and of another length than those before it, so that it waits for the next run.
     held: Option<(Range<usize>, u8)>,
     drops: Drops,
@@ -39,6 +42,7 @@ impl Opening {
             buffer: vec![0; BUFFER].into_boxed_slice(),
             at: 0,
             arrived: Arrived::default(),
+            seen: None,
             held: None,
             drops: Drops::default(),
         }
@@ -48,12 +52,12 @@ impl Opening {
     /// run may be empty: all that came was refused. `None`: nothing came.
     pub(in crate::vxlan) fn receive(
         &mut self,
-        receive: impl FnOnce(&mut [u8]) -> io::Result<Option<Arrived>>,
+        receive: impl FnOnce(&mut [u8]) -> io::Result<Option<(Arrived, Option<Seen>)>>,
         into: &mut [u8],
     ) -> io::Result<Option<Arrived>> {
         if !self.has_more() {
-            let Some(arrived) = receive(&mut self.buffer)? else { return Ok(None) };
-            (self.arrived, self.at) = (arrived, 0);
+            let Some((arrived, seen)) = receive(&mut self.buffer)? else { return Ok(None) };
+            (self.arrived, self.seen, self.at) = (arrived, seen, 0);
         }
         let mut run = Arrived::default();
         while let Some((packet, ds)) = self.held.take().or_else(|| self.next()) {
@@ -90,13 +94,33 @@ impl Opening {
                 if self.arrived.segment == 0 { self.arrived.len } else { self.arrived.segment };
             let datagram = self.at..self.arrived.len.min(self.at + segment);
             self.at = datagram.end;
-            match self.open(datagram) {
+            let opened = match self.seen.is_some() {
+                false => self.open(datagram),
+                true => self.open_seen(datagram),
+            };
+            match opened {
                 Ok(found @ Some(_)) => return found,
                 Ok(None) => {}
                 Err(reason) => self.drops.lose(reason, Lost::Elsewhere(1)),
             }
         }
         None
+    }
+
+    /// The same for somebody who sees it as it came.
+    #[cold]
+    fn open_seen(
+        &mut self,
+        datagram: Range<usize>,
+    ) -> Result<Option<(Range<usize>, u8)>, DropReason> {
+        // It is opened where it lies.
+        let sealed = self.buffer[datagram.clone()].to_vec();
+        let opened = self.open(datagram);
+        if let Some(seen) = &self.seen {
+            let vxlan = opened.as_ref().ok().and_then(Option::as_ref);
+            seen.show(&sealed, vxlan.map_or(&[], |(at, _)| &self.buffer[at.clone()]));
+        }
+        opened
     }
 
     /// `None`: a packet that means nothing.

@@ -21,6 +21,7 @@ use crate::sys::datagram::Address;
 use crate::unprivileged::drop_privileges;
 use crate::vxlan::outgoing::Outgoing;
 use crate::vxlan::path::Path;
+use crate::vxlan::seen::Seen;
 use crate::vxlan::senders::Senders;
 use rustix::thread::{CpuSet, sched_setaffinity};
 use std::io;
@@ -72,7 +73,6 @@ struct Filled {
 }
 
 /// What a run's packets have in common.
-#[derive(Clone, Copy)]
 pub(super) struct Run {
     /// Of each packet but the last, which may be shorter.
     pub(super) segment: usize,
@@ -82,6 +82,8 @@ pub(super) struct Run {
     pub(super) ds: u8,
     /// Of all.
     pub(super) len: usize,
+    /// Who sees them sealed.
+    pub(super) seen: Option<Seen>,
 }
 
 impl Stage {
@@ -157,10 +159,11 @@ impl Stage {
         for run in filled.runs.drain(..) {
             let bytes = &filled.bytes.bytes()[at..at + run.len];
             at += run.len;
-            let Run { segment, flow, to, ds, .. } = run;
-            match sealer.seal((bytes, segment), (senders, &to), flow, ds) {
-                Ok(()) => drop(self.counts.packets.fetch_add(run.packets(), Relaxed)),
-                Err(reason) => self.lose(reason, run.packets()),
+            let packets = run.packets();
+            let Run { segment, flow, to, ds, seen, .. } = run;
+            match sealer.seal((bytes, segment), (senders, &to), flow, (ds, seen)) {
+                Ok(()) => drop(self.counts.packets.fetch_add(packets, Relaxed)),
+                Err(reason) => self.lose(reason, packets),
             }
         }
         filled.bytes.clear();
@@ -273,7 +276,7 @@ mod tests {
 
     fn run(segment: usize, len: usize) -> Run {
         let to = Address::new(SocketAddr::from(([192, 0, 2, 2], 4500)));
-        Run { segment, flow: 0, to, ds: 0, len }
+        Run { segment, flow: 0, to, ds: 0, len, seen: None }
     }
 
     /// How many such runs find room.

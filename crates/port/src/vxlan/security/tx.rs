@@ -5,6 +5,7 @@ use super::stage::Run;
 use crate::bypass::Datagrams;
 use crate::sys::datagram::Address;
 use crate::vxlan::outgoing::Outgoing;
+use crate::vxlan::seen::Seen;
 use crate::vxlan::senders::Senders;
 use esp::{HEADER, ICV, sealed_len};
 use std::sync::Arc;
@@ -37,13 +38,13 @@ impl Sealer {
         (run, segment): (&[u8], usize),
         (senders, to): (&Senders, &Address),
         flow: usize,
-        ds: u8,
+        (ds, seen): (u8, Option<Seen>),
     ) -> Result<(), DropReason> {
-        let of = Run { segment, flow, to: *to, ds, len: run.len() };
         let stage = self.security.stage.load();
-        let put = stage.as_deref().and_then(|stage| stage.put(of, run));
+        let of = || Run { segment, flow, to: *to, ds, len: run.len(), seen: seen.clone() };
+        let put = stage.as_deref().and_then(|stage| stage.put(of(), run));
         drop(stage);
-        put.unwrap_or_else(|| self.seal((run, segment), (senders, to), flow, ds))
+        put.unwrap_or_else(|| self.seal((run, segment), (senders, to), flow, (ds, seen)))
     }
 
     /// Seals them and sends them: together, as far as they fit.
@@ -52,7 +53,7 @@ impl Sealer {
         (run, segment): (&[u8], usize),
         (senders, to): (&Senders, &Address),
         flow: usize,
-        ds: u8,
+        (ds, seen): (u8, Option<Seen>),
     ) -> Result<(), DropReason> {
         // What is left of a frame that could not be sent must not leave with the next one.
         self.clear();
@@ -71,6 +72,9 @@ impl Sealer {
             envelope.write(&mut packet[HEADER..HEADER + payload], flow as u16, ds);
             let sealed = sender.outbound.seal(packet, payload, envelope.next_header());
             sealed.map_err(|_| DropReason::EspExhausted)?;
+            if let Some(seen) = &seen {
+                seen.show(packet, vxlan);
+            }
             if self.count == 0 {
                 self.segment = whole;
             }

@@ -4,7 +4,7 @@
 
 use super::bad_block;
 use crate::failure::Failure;
-use api::{CaptureSpec, Client, Stop, SwitchView};
+use api::{CaptureSpec, Client, PortKind, PortView, Stop, SwitchView};
 use capture::{Block, Blocks, Content, pcapng};
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
@@ -31,7 +31,7 @@ pub fn capture(
 ) -> Result<(), Failure> {
     let spec = CaptureSpec { id_key: Some(key()?), ..spec.clone() };
     let clients: Vec<_> = sockets.iter().map(|at| Client::new(at.clone(), PATIENCE)).collect();
-    let asked: Vec<_> = clients.iter().map(switches).collect::<Result<_, _>>()?;
+    let asked: Vec<_> = clients.iter().map(things).collect::<Result<_, _>>()?;
     let (sender, news) = sync_channel(AHEAD);
     let mut nodes = Vec::new();
     for (at, (client, socket)) in clients.into_iter().zip(sockets).enumerate() {
@@ -58,22 +58,31 @@ fn key() -> Result<String, Failure> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// The names of a node's switches.
-fn switches(client: &Client) -> Result<Vec<String>, Failure> {
+/// What points of a node may name: switches, and tunnels and vlinks with their kind in front.
+fn things(client: &Client) -> Result<Vec<String>, Failure> {
     let views: Vec<SwitchView> = client.get("/v1/switches")?;
-    Ok(views.iter().map(|view| view.name.to_string()).collect())
+    let mut things: Vec<String> = views.iter().map(|view| view.name.to_string()).collect();
+    let ports: Vec<PortView> = client.get("/v1/ports")?;
+    let named = |port: &PortView| match port.kind {
+        PortKind::Vxlan => Some(format!("tunnel:{}", port.name)),
+        PortKind::Vlink => Some(format!("link:{}", port.name)),
+        _ => None,
+    };
+    things.extend(ports.iter().filter_map(named));
+    Ok(things)
 }
 
-/// Whether a node is asked for a point: one that has its switch, the first if none has, or each for those that name none.
-fn is_at(point: &str, node: usize, switches: &[Vec<String>]) -> bool {
-    let mut parts = point.split(':');
-    let switch = match parts.next() {
-        Some("drops") => parts.next(),
-        first => first,
+/// Whether a node is asked for a point: one that has its switch, tunnel or vlink, the first if none has, or each for those that name none.
+fn is_at(point: &str, node: usize, things: &[Vec<String>]) -> bool {
+    let parts: Vec<&str> = point.split(':').collect();
+    let thing = match parts[..] {
+        ["drops"] => return true,
+        ["drops", switch, ..] => switch.to_owned(),
+        [kind @ ("tunnel" | "link"), name, ..] => format!("{kind}:{name}"),
+        _ => parts[0].to_owned(),
     };
-    let Some(switch) = switch else { return true };
-    let has = |names: &Vec<String>| names.iter().any(|name| name == switch);
-    has(&switches[node]) || (node == 0 && !switches.iter().any(has))
+    let has = |names: &Vec<String>| names.contains(&thing);
+    has(&things[node]) || (node == 0 && !things.iter().any(has))
 }
 
 /// Hands on what a node sends.
@@ -208,4 +217,27 @@ fn renumbered(block: &Block<'_>, of: u32, interfaces: &[u32]) -> Vec<u8> {
     let number = interfaces.get(of as usize).copied().unwrap_or_default();
     bytes[8..12].copy_from_slice(&number.to_le_bytes());
     bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_node_is_asked_for_what_it_has_and_the_first_for_what_nobody_has() {
+        let names = |words: &[&str]| words.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let things = [names(&["u0", "k0", "link:a", "tunnel:tun0"]), names(&["k1", "tunnel:tun0"])];
+        for (point, asked) in [
+            ("drops", [true, true]),
+            ("drops:k1", [false, true]),
+            ("u0:vm1:rx", [true, false]),
+            ("k1:tun0:outside", [false, true]),
+            ("tunnel:tun0:outside", [true, true]),
+            ("link:a", [true, false]),
+            ("link:b", [true, false]),
+            ("nobody:has", [true, false]),
+        ] {
+            assert_eq!([0, 1].map(|node| is_at(point, node, &things)), asked, "{point}");
+        }
+    }
 }
