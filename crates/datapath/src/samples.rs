@@ -10,8 +10,8 @@ use port::RxBatch;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-/// Bytes of a head that are shown: up to the ports behind two tags and IPv6, with room.
-pub const SAMPLE_HEAD: usize = 96;
+/// Bytes of a head that are shown: in a tunnel's packet, up to the ports behind a tag and IPv6, with room.
+pub const SAMPLE_HEAD: usize = 160;
 
 /// Samples that may wait. Chosen: what four busy workers show in 20 ms at one in 64.
 const WAITING: usize = 4096;

@@ -1,7 +1,9 @@
 //! What a rung does, the slow and obvious way: the oracle for the programs that do it in the kernel.
 
-use crate::{FlowProgram, Patch, Tag, headers, told_apart};
-use wire::{Field, Head, Key, Layers, PartialChecksum, checksum, eth_type, ip_proto};
+use crate::{Approach, FlowProgram, OUTSIDE, Patch, Tag, headers, told_apart};
+use wire::checksum::{append, fold};
+use wire::tunnel::{Datagram, Vxlan};
+use wire::{Field, Head, Key, Layers, Offload, PartialChecksum, checksum, eth_type, ip_proto};
 
 /// A frame as it comes to a rung.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -17,7 +19,51 @@ pub struct Frame {
 }
 
 /// Runs a program on a frame. False, and nothing changed, if the frame is none of its flow or the worker's for another reason.
+///
+/// Of a flow that comes by a tunnel the frame is the whole packet, as it comes to the underlay's switch.
 pub fn apply(program: &FlowProgram, frame: &mut Frame) -> bool {
+    let Some(approach) = &program.approach else { return run(program, frame) };
+    let Some(mut inside) = opened(approach, frame, program.from.port) else { return false };
+    inside.complete();
+    if !run(program, &mut inside) {
+        return false;
+    }
+    *frame = Frame { in_port: frame.in_port, ..inside };
+    true
+}
+
+/// What is in a packet of a tunnel, as it comes in by the tunnel's port, if only constants are around it.
+fn opened(approach: &Approach, packet: &Frame, in_port: u32) -> Option<Frame> {
+    let bytes = &packet.bytes;
+    let (key, layers) = wire::parse(&Head::copy_of(bytes), approach.from.port);
+    let is_its = approach.key.matches(&told_apart(&approach.key), &key);
+    if !is_its || !is_tag_plain(bytes, &layers) || packet.segment.is_some() {
+        return None;
+    }
+    let mut plain = packet.clone();
+    if layers.vlans > 0 {
+        plain.untag();
+    }
+    let offload = Offload { checksum: plain.partial, ..Offload::default() };
+    let head = Head::copy_of(&plain.bytes);
+    let datagram = Datagram::find(head.bytes(), plain.bytes.len(), &offload)?;
+    let payload = plain.bytes.get(datagram.payload)?;
+    let is_right = datagram.sum.is_none_or(|sum| fold(append(sum, 0, payload)) == 0xffff);
+    let (vxlan, frame) = payload.split_at_checked(Vxlan::LEN)?;
+    let is_whole = OUTSIDE + frame.len() == plain.bytes.len();
+    if !is_right || !is_whole || *vxlan != (Vxlan { vni: approach.vni }).emit() {
+        return None;
+    }
+    let head = Head::copy_of(frame);
+    let (inner, layers) = wire::parse(&head, in_port);
+    let outer_ecn = u128::from(datagram.ds & 3);
+    let is_kept = outer_ecn == 0 || outer_ecn == inner.get(Field::IpEcn);
+    let partial = wire::is_partial(&head, &layers);
+    is_kept.then(|| Frame { bytes: frame.to_vec(), in_port, segment: None, partial })
+}
+
+/// Runs a program on a frame of its own switch.
+fn run(program: &FlowProgram, frame: &mut Frame) -> bool {
     let (key, layers) = wire::parse(&Head::copy_of(&frame.bytes), frame.in_port);
     let patch = Patch::of(program);
     if !is_taken(program, &patch, frame, &key, &layers) {
@@ -50,13 +96,8 @@ fn is_taken(
 ) -> bool {
     let bytes = &frame.bytes;
     let (l3, is_ipv4) = (usize::from(layers.l3), key.get(Field::EthType) as u16 == eth_type::IPV4);
-    let is_tag_plain = match layers.vlans {
-        0 => true,
-        1 => bytes[12..14] == [0x81, 0x00] && bytes[14] & 0x10 == 0,
-        _ => false,
-    };
     let (fixed, ttl) = if is_ipv4 { (20, l3 + 8) } else { (40, l3 + 7) };
-    is_tag_plain
+    is_tag_plain(bytes, layers)
         && (program.underlay.is_none() || frame.segment.is_none())
         && program.key.matches(&told_apart(&program.key), key)
         && layers.l4 != 0
@@ -66,6 +107,15 @@ fn is_taken(
         && (is_ipv4 || key.get(Field::Ipv6Exthdr) == 0)
         && (!patch.dec_ttl || bytes[ttl] > 1)
         && frame.wire_len(layers) <= program.max_len as usize
+}
+
+/// Whether it has no tag, or one that rungs know.
+fn is_tag_plain(bytes: &[u8], layers: &Layers) -> bool {
+    match layers.vlans {
+        0 => true,
+        1 => bytes[12..14] == [0x81, 0x00] && bytes[14] & 0x10 == 0,
+        _ => false,
+    }
 }
 
 impl Frame {

@@ -7,14 +7,12 @@ use crate::program::{Edit, FlowProgram, LimitId, MAX_LIMITS, MAX_SHAPES};
 use crate::{Declined, EditKind, FlowReason, Tag};
 use arrayvec::ArrayVec;
 use flow::{Action, PortAt, PortNo, Resolved, To};
-use wire::{Field, Key, VLAN_PRESENT, eth_type, ip_proto};
+use wire::{Field, Key, eth_type, ip_proto};
 
 /// Bytes before the tags and what an MTU limits.
 const ETHERNET_HEADER: u32 = 14;
 /// Bytes of a tag.
 const TAG: u32 = 4;
-/// The only type of tag that rungs take in.
-const TPID: u16 = eth_type::VLAN;
 
 /// What tables do not know of ports and meters.
 pub trait Facts {
@@ -67,7 +65,7 @@ impl FlowProgram {
         facts.shapes(exit, resolved.queue, &mut shapes)?;
         let course = Course::over(key, &resolved.edits)?;
         let tags = |is_tagged: bool| if is_tagged { TAG } else { 0 };
-        let (came, leaves) = (tags(tag_of(key).is_some()), tags(course.tag.is_some()));
+        let (came, leaves) = (tags(Tag::of(key).is_some()), tags(course.tag.is_some()));
         let is_counted_once =
             resolved.entries.len() < 2 && resolved.limits.is_empty() && resolved.buckets.is_empty();
         if course.is_resized && !is_counted_once {
@@ -86,6 +84,7 @@ impl FlowProgram {
             growth: leaves as i16 - came as i16,
             stamp: resolved.stamp.clone(),
             underlay: None,
+            approach: None,
         })
     }
 }
@@ -145,12 +144,6 @@ fn exit(resolved: &Resolved) -> Result<PortNo, FlowReason> {
     }
 }
 
-/// The tag that frames come with.
-fn tag_of(key: &Key) -> Option<Tag> {
-    let tci = (key.get(Field::VlanPcp) as u16) << 13 | key.get(Field::VlanVid) as u16 & 0xfff;
-    (key.get(Field::VlanVid) as u16 & VLAN_PRESENT != 0).then_some(Tag { tpid: TPID, tci })
-}
-
 /// A flow's frames as they are at one point of their way.
 struct Course {
     key: Key,
@@ -176,7 +169,7 @@ const SETTABLE: [Field; 9] = [
 impl Course {
     /// Frames of the flow after these edits.
     fn over(key: &Key, edits: &[Action]) -> Result<Self, FlowReason> {
-        let mut course = Self { key: *key, tag: tag_of(key), dec_ttl: false, is_resized: false };
+        let mut course = Self { key: *key, tag: Tag::of(key), dec_ttl: false, is_resized: false };
         edits.iter().try_for_each(|action| course.edit(action).map_err(FlowReason::Edits))?;
         Ok(course)
     }
@@ -184,7 +177,7 @@ impl Course {
     fn edit(&mut self, action: &Action) -> Result<(), EditKind> {
         match *action {
             Action::PushVlan(tpid) => self.push(tpid),
-            Action::EnsureVlan if self.tag.is_none() => self.push(TPID),
+            Action::EnsureVlan if self.tag.is_none() => self.push(Tag::TPID),
             Action::PopVlan => {
                 self.is_resized |= self.tag.take().is_some();
                 Ok(())
@@ -262,7 +255,7 @@ impl Course {
     /// What makes `came` into this.
     fn edits(&self, came: &Key) -> ArrayVec<Edit, { crate::program::MAX_EDITS }> {
         let mut edits = ArrayVec::new();
-        let had = tag_of(came);
+        let had = Tag::of(came);
         if had.is_some() && had != self.tag {
             edits.push(Edit::PopVlan);
         }

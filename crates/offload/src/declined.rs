@@ -60,8 +60,8 @@ pub enum FlowReason {
     /// Its queue has a guarantee.
     #[error("its queue has a guarantee (min_rate), which only the worker keeps")]
     Guaranteed,
-    /// It leaves by an encrypted tunnel.
-    #[error("it is encrypted on its way out")]
+    /// It leaves or comes by an encrypted tunnel.
+    #[error("it is encrypted in its tunnel")]
     Encrypted,
     /// Someone captures it.
     #[error("it is being captured")]
@@ -95,6 +95,12 @@ pub enum EditKind {
     /// Puts a tunnel's header around it that is not VXLAN over IPv4 with one VNI and one other end.
     #[error("push a tunnel's header that is not VXLAN over IPv4")]
     Tunnel,
+    /// Changes a tunnel's headers before they come off.
+    #[error("change a tunnel's headers before it takes them off")]
+    Outside,
+    /// Takes it from one tunnel to another.
+    #[error("take one tunnel's headers off and put another's on")]
+    TwoTunnels,
 }
 
 /// A port without such a rung.

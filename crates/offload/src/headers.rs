@@ -1,12 +1,13 @@
-//! Tags, and the headers that are put around the frames of a flow that leaves by a tunnel.
+//! Tags, and the headers around the frames of a flow that leaves or comes by a tunnel.
 //!
 //! The flow is exact, so what lies outside is, too: addresses, source port, VNI. What differs from frame to frame are two lengths, the ECN bits
 //! (RFC 6040 §4.1: the inner ones) and two checksums. VXLAN (RFC 7348) over IPv4 only: what is longer stays on the worker.
 
 use crate::{Declined, EditKind, FlowReason};
+use std::net::Ipv4Addr;
 use wire::checksum::{self, fold, pseudo_ipv4, sum};
 use wire::tunnel::{Outer, Vxlan};
-use wire::{Key, PartialChecksum, ip_proto};
+use wire::{Field, Key, PartialChecksum, VLAN_PRESENT, eth_type, ip_proto};
 
 /// Bytes of the headers outside: Ethernet, IPv4, UDP, VXLAN.
 pub const OUTSIDE: usize = 14 + IPV4 + UDP + Vxlan::LEN;
@@ -16,6 +17,7 @@ const UDP: usize = 8;
 /// Places in the headers.
 const IP: usize = 14;
 const TOTAL_LEN: usize = IP + 2;
+const MAY_FRAGMENT: usize = IP + 6;
 const IP_SUM: usize = IP + 10;
 const AT_UDP: usize = IP + IPV4;
 const UDP_LEN: usize = AT_UDP + 4;
@@ -30,7 +32,19 @@ pub struct Tag {
     pub tci: u16,
 }
 
-/// The headers around a flow's frames.
+impl Tag {
+    /// The only type that rungs take in.
+    pub(crate) const TPID: u16 = eth_type::VLAN;
+
+    /// The one that frames with this key come with.
+    pub(crate) fn of(key: &Key) -> Option<Self> {
+        let tci = (key.get(Field::VlanPcp) as u16) << 13 | key.get(Field::VlanVid) as u16 & 0xfff;
+        let is_there = key.get(Field::VlanVid) as u16 & VLAN_PRESENT != 0;
+        is_there.then_some(Self { tpid: Self::TPID, tci })
+    }
+}
+
+/// The headers around a flow's frames: what is put there, or what is there and comes off.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Outside {
     /// Their bytes; lengths, checksums and the ECN bits are 0.
@@ -57,6 +71,29 @@ impl Outside {
             head[varies..varies + 2].fill(0);
         }
         Ok(Self { head, tag: None, has_sum: outer.checksum })
+    }
+
+    /// What is around frames whose packets have this key, which is of UDP over IPv4; TTL, identification and whether they may be fragmented are 0, too.
+    pub fn around(key: &Key, vni: u32) -> Self {
+        let mac = |field| {
+            let [_, _, mac @ ..] = (key.get(field) as u64).to_be_bytes();
+            mac
+        };
+        let address = |field| Ipv4Addr::from_bits(key.get(field) as u32).into();
+        let outer = Outer {
+            mac: mac(Field::EthDst),
+            from_mac: mac(Field::EthSrc),
+            from: address(Field::Ipv4Src),
+            to: address(Field::Ipv4Dst),
+            port: key.get(Field::TpDst) as u16,
+            ttl: 0,
+            checksum: true,
+        };
+        let (port, ds) = (key.get(Field::TpSrc) as u16, (key.get(Field::IpDscp) as u8) << 2);
+        let mut outside =
+            Self::new(&outer, (port, ds), vni).expect("over IPv4 they have this length");
+        outside.head[MAY_FRAGMENT..MAY_FRAGMENT + 2].fill(0);
+        Self { tag: Tag::of(key), ..outside }
     }
 
     /// What the tables of the underlay's switch see of the packets that come in at that port.

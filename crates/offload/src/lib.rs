@@ -52,6 +52,6 @@ pub use headers::{OUTSIDE, Outside, Tag};
 pub use patch::{PATCHED, Patch};
 pub use policy::{BadCondition, Condition, Policy, RESIDENCE, Rule};
 pub use program::{
-    Edit, FlowProgram, LimitId, MAX_LIMITS, MAX_SHAPES, Underlay, known, told_apart,
+    Approach, Edit, FlowProgram, LimitId, MAX_LIMITS, MAX_SHAPES, Underlay, known, told_apart,
 };
 pub use provider::{Handle, NotSettled, Order, Orphan, Price, Provider, ProviderName, Side};

@@ -87,6 +87,8 @@ pub struct FlowProgram {
     /// Of a flow that leaves by a tunnel: what is put around its frames, and the rest of their way, to `exit`. `credits`, `growth` and `stamp` are
     /// those of its own switch.
     pub underlay: Option<Box<Underlay>>,
+    /// Of a flow that comes by a tunnel: what is around its frames, and how they came to `from`, the tunnel's port. Then it leaves by none.
+    pub approach: Option<Box<Approach>>,
 }
 
 impl FlowProgram {
@@ -99,6 +101,11 @@ impl FlowProgram {
             && self.shapes == other.shapes
             && self.credits.is_same(&other.credits)
             && match (&self.underlay, &other.underlay) {
+                (None, None) => true,
+                (Some(one), Some(other)) => one.does_what(other),
+                _ => false,
+            }
+            && match (&self.approach, &other.approach) {
                 (None, None) => true,
                 (Some(one), Some(other)) => one.does_what(other),
                 _ => false,
@@ -122,6 +129,27 @@ pub struct Underlay {
     /// What a packet adds to there.
     pub credits: Credits,
     /// Bytes that edits there add.
+    pub growth: i16,
+    /// Until when that holds.
+    pub stamp: Stamp,
+}
+
+/// The way of a flow that comes by a tunnel, up to its own switch.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Approach {
+    /// Where its packets come in at the underlay's switch: what is said of the program's frames is said of what is in those.
+    pub from: PortAt,
+    /// Their bits, [`told_apart`] all others; VXLAN over IPv4.
+    pub key: Key,
+    /// The tunnel's identifier in them.
+    pub vni: u32,
+    /// Where they leave that switch: the port of the host's own address.
+    pub door: PortAt,
+    /// The queue that they leave by there; 0: none.
+    pub queue: u32,
+    /// What a packet adds to there.
+    pub credits: Credits,
+    /// Bytes that edits there add: a tag is taken off.
     pub growth: i16,
     /// Until when that holds.
     pub stamp: Stamp,

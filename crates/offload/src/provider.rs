@@ -78,8 +78,8 @@ pub struct Orphan {
     pub exit: Option<PortAt>,
     /// What is done to them.
     pub patch: Patch,
-    /// Whether a tunnel's headers are put around them: they name source ports that the dead node had.
-    pub is_wrapped: bool,
+    /// Whether a tunnel's headers are put around them or taken off: what those are, nobody knows any more.
+    pub is_tunnelled: bool,
     /// Limits that they pass.
     pub limits: ArrayVec<LimitId, MAX_LIMITS>,
     /// Greatest rates that they keep.

@@ -34,6 +34,8 @@ impl Declined {
             FlowReason::Edits(EditKind::Pbb),
             FlowReason::Edits(EditKind::TwoTags),
             FlowReason::Edits(EditKind::Tunnel),
+            FlowReason::Edits(EditKind::Outside),
+            FlowReason::Edits(EditKind::TwoTunnels),
             FlowReason::LearnsMac,
             FlowReason::MeterRemarks,
             FlowReason::Limits,

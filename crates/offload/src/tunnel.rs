@@ -1,10 +1,10 @@
-//! Programs of flows that leave by a tunnel: of two switches' programs, one.
+//! Programs of flows that leave or come by a tunnel: of two switches' programs, one.
 
-use crate::headers::{OUTSIDE, Outside};
-use crate::program::{Edit, FlowProgram, Underlay};
-use crate::{Declined, FlowReason, Patch};
+use crate::headers::{OUTSIDE, Outside, Tag};
+use crate::program::{Approach, Edit, FlowProgram, Underlay};
+use crate::{Declined, EditKind, FlowReason, Patch, PortReason};
 use flow::PortAt;
-use wire::Key;
+use wire::{Field, Key, eth_type, ip_proto};
 
 /// Where the TTL is in the headers.
 const TTL: usize = 14 + 8;
@@ -33,7 +33,55 @@ impl Underlay {
     }
 }
 
+impl Approach {
+    pub(crate) fn does_what(&self, other: &Self) -> bool {
+        let way = |of: &Self| (of.from, of.key, of.vni, of.door, of.queue, of.growth);
+        way(self) == way(other) && self.credits.is_same(&other.credits)
+    }
+}
+
 impl FlowProgram {
+    /// The program of a flow that comes by a tunnel of this identifier, and whose packets came to it by `before`.
+    ///
+    /// # Errors
+    /// What keeps it on the worker.
+    pub fn out_of(self, before: Self, vni: u32) -> Result<Self, Declined> {
+        let Self { from, key, edits, exit: door, queue, credits, growth, stamp, .. } = before;
+        if self.underlay.is_some() {
+            return Err(FlowReason::Edits(EditKind::TwoTunnels).into());
+        }
+        // A meter or a rate there counts other bytes than those in the tunnel.
+        if !before.limits.is_empty() || !before.shapes.is_empty() {
+            return Err(FlowReason::Lengths.into());
+        }
+        if edits.iter().any(|edit| *edit != Edit::PopVlan) {
+            return Err(FlowReason::Edits(EditKind::Outside).into());
+        }
+        let is_plain = key.get(Field::EthType) as u16 == eth_type::IPV4
+            && key.get(Field::IpProto) as u8 == ip_proto::UDP;
+        if !is_plain || Tag::of(&key).is_some() && edits.is_empty() {
+            return Err(PortReason::ThroughKernel.into());
+        }
+        let approach = Approach { from, key, vni, door, queue, credits, growth, stamp };
+        Ok(Self { approach: Some(Box::new(approach)), ..self })
+    }
+
+    /// Where a rung meets its frames.
+    pub fn inlet(&self) -> PortAt {
+        self.approach.as_ref().map_or(self.from, |approach| approach.from)
+    }
+
+    /// Whether it leaves or comes by a tunnel.
+    pub fn is_tunnelled(&self) -> bool {
+        self.underlay.is_some() || self.approach.is_some()
+    }
+
+    /// The headers that a rung puts around its frames, or takes off.
+    pub fn outside(&self) -> Option<Outside> {
+        let off = || self.approach.as_ref().map(|of| Outside::around(&of.key, of.vni));
+        self.underlay.as_ref().map(|of| of.outside).or_else(off)
+    }
+
     /// The program of a flow that leaves by a tunnel, and whose packets, with these headers, go on by `rest`.
     ///
     /// # Errors
@@ -83,6 +131,8 @@ impl FlowProgram {
     pub fn ports(&self) -> impl Iterator<Item = PortAt> {
         let underlay = self.underlay.as_ref();
         let between = underlay.map(|underlay| [underlay.tunnel, underlay.from]);
-        [self.from, self.exit].into_iter().chain(between.into_iter().flatten())
+        let approach = self.approach.as_ref().map(|approach| [approach.from, approach.door]);
+        let between = [between, approach].into_iter().flatten().flatten();
+        [self.from, self.exit].into_iter().chain(between)
     }
 }

@@ -4,6 +4,7 @@ mod oracle;
 
 use flow::{Action, FlowMod, Instructions, Output};
 use offload::{FlowReason, Frame, apply};
+use oracle::arrival::{a_way, an_around};
 use oracle::tunnel::a_tunnel;
 use oracle::{Left, a_broken_frame, a_frame, pipeline, program, rules, worker};
 use proptest::collection::vec;
@@ -55,6 +56,34 @@ proptest! {
                     prop_assert_eq!(worker, left, "{:?}", program);
                 } else {
                     prop_assert_eq!(&sent, frame);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_rung_takes_out_of_a_tunnel_what_two_switches_and_the_tunnel_do(
+        (inside, way) in (rules(), a_way()),
+        tunnel in a_tunnel(),
+        frames in vec(prop_oneof![a_frame(), a_broken_frame()], 1..5),
+        arounds in vec(an_around(), 1..5),
+    ) {
+        let Some(mut inside) = pipeline(&inside) else { return Ok(()) };
+        let Some(mut underlay) = pipeline(&way) else { return Ok(()) };
+        let frames = frames.iter().zip(arounds.iter().cycle());
+        let packets: Vec<Frame> =
+            frames.map(|(frame, around)| around.packet(&tunnel, frame, true)).collect();
+        for first in &packets {
+            let both = [&mut inside, &mut underlay];
+            let Ok(program) = tunnel.program_of(both, first) else { continue };
+            for packet in &packets {
+                let mut sent = packet.clone();
+                if apply(&program, &mut sent) {
+                    let left = Left(vec![(program.exit.port, sent.bytes, None)]);
+                    let worker = tunnel.worker_of([&mut inside, &mut underlay], packet);
+                    prop_assert_eq!(worker, left, "{:?}", program);
+                } else {
+                    prop_assert_eq!(&sent, packet);
                 }
             }
         }

@@ -91,16 +91,25 @@ static long sum_chunk(__u32 step, void *context)
 	return 0;
 }
 
-/* Finishes one checksum. Its field holds the sum of the pseudo-header, so the sum of all is that of the bytes alone. */
-static __noinline int finish_sum(struct xdp_md *ctx, struct summing *summing, __u32 at, __u32 len, __u32 proto)
+/* The sum of so many bytes of the frame, into `summing`; 0: there are not so many. */
+static __noinline int sum_bytes(struct xdp_md *ctx, struct summing *summing, __u32 at, __u32 len)
 {
 	struct sum_walk walk = { ctx, summing, at, len };
-	__u16 check;
 
 	if (!summing || at + len > bpf_xdp_get_buff_len(ctx))
 		return 0;
 	summing->sum = 0;
 	bpf_loop(SUM_STEPS, sum_chunk, &walk, 0);
+	return 1;
+}
+
+/* Finishes one checksum. Its field holds the sum of the pseudo-header, so the sum of all is that of the bytes alone. */
+static __noinline int finish_sum(struct xdp_md *ctx, struct summing *summing, __u32 at, __u32 len, __u32 proto)
+{
+	__u16 check;
+
+	if (!summing || !sum_bytes(ctx, summing, at, len))
+		return 0;
 	check = ~fold(summing->sum);
 	/* 0 would say "no checksum" in UDP; 0xffff is the same number, and right in TCP too. */
 	if (!check)

@@ -25,9 +25,13 @@
 #define OFFLOAD_HEAD 64
 #define OFFLOAD_WORDS 16
 
+/* In offload_key.tunnel, with the VNI below it: the frame came inside a packet of VXLAN over IPv4, and the key is of what is inside. */
+#define OFFLOAD_IN_TUNNEL 0x1000000
+
 /* The key of map `keys`. Addresses as in the frame, numbers in host order. */
 struct offload_key {
 	__u32 port; /* place in map `ports` */
+	__u32 tunnel; /* 0: the frame came by itself */
 	__u16 dl_vlan; /* pcp 3, present 1, vid 12; 0: untagged */
 	__u16 dl_type;
 	__u8 dl_dst[6];
@@ -57,6 +61,7 @@ struct offload_key {
 #define OFFLOAD_OUTSIDE 32 /* a tunnel's headers are put around it */
 #define OFFLOAD_OUTSIDE_SUM 64 /* their UDP has a checksum */
 #define OFFLOAD_OUTSIDE_TAG 128 /* they have a tag */
+#define OFFLOAD_INSIDE 256 /* it comes with such headers, which are taken off */
 
 /* Bytes of a tunnel's headers: Ethernet, IPv4, UDP, VXLAN; and words of 32 bits that they take. */
 #define OFFLOAD_OUTSIDE_BYTES 50
@@ -92,9 +97,8 @@ struct offload_flow {
 	__u16 reserved_2;
 	__u32 limits[OFFLOAD_LIMITS_EACH]; /* the bands of its meter: places in map `limits`, plus 1; 0: none, and none after it */
 	struct offload_key key;
-	__u32 reserved_3;
 	__u32 shapes[OFFLOAD_SHAPES_EACH]; /* likewise: what a frame waits for at the worker, where one of them has nothing left */
-	__u32 outside[OFFLOAD_OUTSIDE_WORDS]; /* a tunnel's headers; lengths, checksums and ECN are 0 */
+	__u32 outside[OFFLOAD_OUTSIDE_WORDS]; /* a tunnel's headers; lengths, checksums and ECN are 0; of those that come, TTL and identification, too */
 	__u16 outside_ip_sum; /* of their IPv4 header as it is here, as words lie in a frame */
 	__u16 outside_pseudo_sum; /* of UDP's pseudo-header, without the length */
 	__u16 outside_tci;
@@ -119,7 +123,7 @@ struct offload_port {
 	__u32 ifindex; /* whose port it is; 0: nobody's */
 	__u64 netns; /* the interface's namespace, by inode */
 	__u32 rung; /* OFFLOAD_PORT_… */
-	__u32 reserved_1;
+	__u32 inside; /* how many of its flows come in tunnels */
 	__u64 reserved[3];
 };
 

@@ -8,6 +8,7 @@ mod oracle;
 
 use flow::{Counted, FlowFilter, Pipeline};
 use offload::{FlowProgram, Frame, Handle, apply};
+use oracle::arrival::{Around, a_way, an_around};
 use oracle::play::NOW;
 use oracle::tunnel::a_tunnel;
 use oracle::{Left, a_broken_frame, a_frame, pipeline, program, rules, worker};
@@ -192,6 +193,72 @@ fn xdp_puts_a_tunnels_headers_around_frames_as_the_workers_do() {
     }
     println!("{} frames, {} by the rung", seen.get(), taken.get());
     assert!(taken.get() * 20 > seen.get(), "{} of {} frames", taken.get(), seen.get());
+}
+
+/// What comes by a tunnel: packets whole or broken, and what both switches and the tunnel would make of them.
+#[test]
+fn xdp_takes_frames_out_of_a_tunnels_packets_as_the_workers_do() {
+    let Some(Rung { rung, root: _ }) = &Rung::open("inside", |root| Trial::xdp(root, false)) else {
+        return;
+    };
+    takes_out(rung, false);
+}
+
+/// Likewise from a host that leaves the outer checksum to a device.
+#[test]
+fn xdp_takes_frames_out_of_packets_whose_checksum_is_open() {
+    let Some(Rung { rung, root: _ }) = &Rung::open("open", |root| Trial::xdp(root, true)) else {
+        return;
+    };
+    takes_out(rung, true);
+}
+
+fn takes_out(rung: &Trial, may_be_open: bool) {
+    let (seen, taken) = (Cell::new(0), Cell::new(0));
+    let frames = vec((a_broken_frame(), an_around()), 1..FRAMES);
+    let cases = ((rules(), a_way()), a_tunnel(), frames);
+    while seen.get() < wanted() / 2 {
+        let config = Config { cases: CASES, failure_persistence: None, ..Config::default() };
+        let done = TestRunner::new(config).run(&cases, |((inside, way), tunnel, frames)| {
+            let Some(mut inside) = pipeline(&inside) else { return Ok(()) };
+            let Some(mut underlay) = pipeline(&way) else { return Ok(()) };
+            let packet =
+                |frame: &Frame, around: &Around| around.packet(&tunnel, frame, may_be_open);
+            for (first, its) in &frames {
+                let both = [&mut inside, &mut underlay];
+                let Ok(flow) = tunnel.program_of(both, &packet(first, its)) else { continue };
+                let _gone = Gone(rung, rung.install(&flow));
+                let siblings = frames.iter().map(|(other, around)| {
+                    let tag = its.tag;
+                    packet(&sibling(first, other), &Around { tag, ..around.clone() })
+                });
+                let others = frames.iter().map(|(other, around)| packet(other, around));
+                for packet in siblings.chain(others) {
+                    seen.set(seen.get() + 1);
+                    let (mut by_rung, mut by_oracle) = (packet.clone(), packet.clone());
+                    let is_taken = rung.run(&mut by_rung).unwrap();
+                    prop_assert_eq!(
+                        is_taken,
+                        apply(&flow, &mut by_oracle),
+                        "{:?}\n{:?}",
+                        flow,
+                        packet
+                    );
+                    prop_assert_eq!(&by_rung.bytes, &by_oracle.bytes, "{:?}\n{:?}", flow, packet);
+                    if is_taken {
+                        let left = Left(vec![(flow.exit.port, by_rung.bytes, None)]);
+                        let worker = tunnel.worker_of([&mut inside, &mut underlay], &packet);
+                        prop_assert_eq!(worker, left, "{:?}", packet);
+                        taken.set(taken.get() + 1);
+                    }
+                }
+            }
+            Ok(())
+        });
+        done.unwrap();
+    }
+    println!("{} packets, {} by the rung", seen.get(), taken.get());
+    assert!(taken.get() * 20 > seen.get(), "{} of {} packets", taken.get(), seen.get());
 }
 
 #[test]

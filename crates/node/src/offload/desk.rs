@@ -124,6 +124,7 @@ impl Desk {
     fn take_samples(&mut self) {
         let Some(samples) = self.tables.samples() else { return };
         while let Some(sample) = samples.pop() {
+            self.tables.saw(sample.at, &sample.head);
             let (key, _) = wire::parse(&Head::copy_of(&sample.head), sample.at.port);
             let name: FlowName = (sample.at, key.masked(&told_apart(&key)));
             let (frames, bytes) = (u64::from(sample.frames), u64::from(sample.frame_len));
@@ -175,8 +176,8 @@ impl Desk {
             note.held.iter().for_each(|held| port.set_held(held));
             kernel.port_came(at, port);
         }
-        if let (Some(kernel), Some(door)) = (&mut self.kernel, &note.door) {
-            kernel.xdp.passage_came(at, door.passage().clone());
+        if let (Some(kernel), Some(passage)) = (&mut self.kernel, note.passage()) {
+            kernel.xdp.passage_came(at, passage.clone());
         }
         if self.tables.port_is(at, note) {
             self.with(|engine, rungs, tables, now| engine.changed(at.switch, rungs, tables, now));
@@ -218,9 +219,10 @@ impl Desk {
         }
         let flows = Arc::new(opened);
         let mut kernel = Kernel::new(flows.clone());
-        // TAPs were opened before, and stay as they are.
+        // TAPs and tunnels were opened before, and stay as they are.
         for (at, note) in self.tables.notes() {
-            note.door.iter().for_each(|door| kernel.xdp.passage_came(at, door.passage().clone()));
+            let passage = note.passage().cloned();
+            passage.into_iter().for_each(|passage| kernel.xdp.passage_came(at, passage));
         }
         self.kernel = Some(kernel);
         self.tables.prepared(flows.clone());

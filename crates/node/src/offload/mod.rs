@@ -13,6 +13,7 @@
 //! * A port's flows come back before its queues go ([`Offload::port_goes`]), unless the node ends: then they go on ([`Offload::leave`]).
 //! * The thread takes no lock of a switch, so all this may be called under none or any but those that it takes: the datapath's.
 
+mod approach;
 mod desk;
 mod kept;
 mod tables;
@@ -40,7 +41,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 use wire::Key;
-use xdp::offload::{Flows, PIN_ROOT, Past};
+use xdp::offload::{Flows, PIN_ROOT, Passage, Past};
 
 /// How often the thread looks. Chosen: a flow leaves within some 50 ms of being heavy, and 50 looks a second cost nothing.
 pub const TURN: Duration = Duration::from_millis(20);
@@ -75,6 +76,14 @@ pub struct PortNote {
     pub queues: PortQueues,
     /// Frames that wait in them, at workers.
     pub held: Option<Arc<AtomicU64>>,
+}
+
+impl PortNote {
+    /// What of tunnels' packets lies between this port and another switch.
+    fn passage(&self) -> Option<&Arc<Passage>> {
+        let off = || self.wrapping.as_ref()?.as_ref().ok().map(|wrapping| wrapping.passage());
+        self.door.as_ref().map(|door| door.passage()).or_else(off)
+    }
 }
 
 /// All of it at one moment.

@@ -1,6 +1,7 @@
 //! What the engine asks of the node: what tables and ports make of a flow, and where its frames count.
 
 use super::PortNote;
+use super::approach::Came;
 use arrayvec::ArrayVec;
 use datapath::{Datapath, OnlyHere, PastWorkers, PortAt, Publisher, Samples, SwitchId};
 use flow::{BucketShape, Counted, Nanos, PortNo, SharedBucket, Snapshot};
@@ -22,6 +23,8 @@ pub(super) struct Tables {
     ports: HashMap<PortAt, PortNote>,
     /// Where limits are that workers and rungs share.
     flows: Option<Arc<Flows>>,
+    /// Around which flows there were tunnels' headers.
+    pub(super) came: Came,
 }
 
 /// A switch, and its tables as they were looked at last.
@@ -67,11 +70,13 @@ impl Tables {
     pub fn port_is(&mut self, at: PortAt, note: PortNote) -> bool {
         let met = |note: &PortNote| (note.mtu, note.is_up, note.exit, note.queues.clone());
         let now = met(&note);
+        self.came.tunnel_is(at, note.wrapping.as_ref().and_then(|wrapping| wrapping.as_ref().ok()));
         self.ports.insert(at, note).is_some_and(|before| met(&before) != now)
     }
 
     pub fn port_goes(&mut self, at: PortAt) {
         self.ports.remove(&at);
+        self.came.tunnel_is(at, None);
     }
 
     /// Whether a switch published others since they were looked at.
@@ -125,7 +130,7 @@ impl Tables {
     }
 
     /// Whether a port takes part in anything past the worker.
-    fn check_port(&self, at: PortAt) -> Result<&PortNote, PortReason> {
+    pub(super) fn check_port(&self, at: PortAt) -> Result<&PortNote, PortReason> {
         let note = self.ports.get(&at).ok_or(PortReason::Gone)?;
         match &note.past {
             None => Err(PortReason::NoHook { kind: note.kind }),
@@ -143,6 +148,8 @@ struct Asked<'t> {
     snapshot: &'t Snapshot,
     /// Those of the flow's limits, if an earlier node left it, that were not asked for yet.
     before: Cell<&'t [LimitId]>,
+    /// Whether frames go to the port of the host's own address, and on by a tunnel.
+    to_door: bool,
 }
 
 impl Asked<'_> {
@@ -169,7 +176,17 @@ fn push<const N: usize>(
 
 impl Facts for Asked<'_> {
     fn mtu(&self, exit: PortNo) -> Result<u32, Declined> {
-        self.tables.check_exit(PortAt { switch: self.switch, port: exit })
+        let at = PortAt { switch: self.switch, port: exit };
+        match self.tables.note(at) {
+            Some(note) if self.to_door && note.door.is_some() => {
+                if note.is_up {
+                    Ok(note.mtu)
+                } else {
+                    Err(PortReason::Down.into())
+                }
+            }
+            _ => self.tables.check_exit(at),
+        }
     }
 
     fn limits(&self, meter: u32, out: &mut ArrayVec<LimitId, MAX_LIMITS>) -> Result<(), Declined> {
@@ -204,6 +221,9 @@ impl Tables {
         now: Nanos,
     ) -> Result<FlowProgram, Declined> {
         let program = self.through_switch(name, before, now)?;
+        if self.note(name.0).is_some_and(|note| note.wrapping.is_some()) {
+            return self.out_of_tunnel(program, now);
+        }
         self.check_port(name.0)?;
         self.through_tunnel(program, now)
     }
@@ -211,14 +231,28 @@ impl Tables {
     /// What one switch does with a flow.
     pub(super) fn through_switch(
         &self,
-        &(from, ref key): &FlowName,
+        flow: &FlowName,
         before: &[LimitId],
+        now: Nanos,
+    ) -> Result<FlowProgram, Declined> {
+        self.through(flow, (before, false), now)
+    }
+
+    /// What it does with packets that may go to the host's own address.
+    pub(super) fn to_door(&self, packet: &FlowName, now: Nanos) -> Result<FlowProgram, Declined> {
+        self.through(packet, (&[], true), now)
+    }
+
+    fn through(
+        &self,
+        &(from, ref key): &FlowName,
+        (before, to_door): (&[LimitId], bool),
         now: Nanos,
     ) -> Result<FlowProgram, Declined> {
         let snapshot = &*self.tables(from.switch).ok_or(PortReason::Gone)?;
         let resolved = snapshot.resolve(key, &known(key), now);
         let before = Cell::new(before);
-        let asked = Asked { tables: self, switch: from.switch, snapshot, before };
+        let asked = Asked { tables: self, switch: from.switch, snapshot, before, to_door };
         let program = FlowProgram::of(from, key, &resolved, &asked)?;
         if !snapshot.has_learned(&program.credits, from.port, now) {
             return Err(FlowReason::LearnsMac.into());
@@ -238,12 +272,11 @@ impl Tables {
         self.datapath.iter().for_each(|datapath| datapath.credit(at, passed));
     }
 
-    /// Whether the greatest rates on a flow's way are still those that it takes from.
-    fn keeps_rates(&self, program: &FlowProgram) -> bool {
+    /// Whether the greatest rates of a port and its queue are still those that a flow takes from.
+    pub(super) fn keeps_rates(&self, way: (PortAt, u32), shapes: &[LimitId]) -> bool {
         let Some(datapath) = &self.datapath else { return true };
-        let way = (program.exit, program.queue);
         let now = datapath.greatest_rates(way, &mut |_| None);
-        now.is_ok_and(|now| now.into_iter().map(LimitId).eq(program.shapes.iter().copied()))
+        now.is_ok_and(|now| now.into_iter().map(LimitId).eq(shapes.iter().copied()))
     }
 }
 
@@ -278,11 +311,12 @@ impl World for Tables {
         tables.is_some_and(|tables| {
             tables.holds(&program.stamp, now)
                 && tables.has_learned(&program.credits, program.from.port, now)
-        }) && is_there(program.from)
+        }) && is_there(program.inlet())
             && is_there(program.exit)
             && self.ports[&program.exit].exit.is_ok()
-            && self.keeps_rates(program)
+            && self.keeps_rates((program.exit, program.queue), &program.shapes)
             && self.holds_underlay(program, now)
+            && self.holds_approach(program, now)
     }
 
     fn credit(&mut self, program: &FlowProgram, counts: Counts) {
@@ -294,6 +328,7 @@ impl World for Tables {
         }
         let rx = Sent { frames, bytes };
         let metered = limited;
+        self.credit_approach(program, (rx, used));
         self.credit_port(program.from, PastWorkers { rx, metered, ..PastWorkers::default() });
         let left = Sent { frames: frames - limited, bytes: bytes - limited_bytes };
         let left = grown(left, program.growth);

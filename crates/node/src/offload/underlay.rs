@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 impl Tables {
     /// How a port wraps flows, if it is a tunnel's.
-    fn wrapping(&self, at: PortAt) -> Option<&Arc<Wrapping>> {
+    pub(super) fn wrapping(&self, at: PortAt) -> Option<&Arc<Wrapping>> {
         self.note(at)?.wrapping.as_ref()?.as_ref().ok()
     }
 

@@ -85,8 +85,8 @@ impl Engine {
 fn is_same(program: &FlowProgram, orphan: &Orphan) -> bool {
     Some(program.exit) == orphan.exit
         && Patch::of(program) == orphan.patch
-        && program.underlay.is_none()
-        && !orphan.is_wrapped
+        && !program.is_tunnelled()
+        && !orphan.is_tunnelled
         && program.limits[..] == orphan.limits[..]
         && program.shapes[..] == orphan.shapes[..]
 }

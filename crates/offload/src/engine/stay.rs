@@ -1,7 +1,7 @@
 //! A flow's stay on a rung, from installation to removal.
 
 use crate::declined::{Declined, MoveReason, PolicyReason};
-use crate::{FlowProgram, Handle, Price, ProviderName};
+use crate::{FlowProgram, Handle, Price, Provider, ProviderName, Side};
 use flow::Nanos;
 use std::time::Duration;
 
@@ -35,6 +35,14 @@ pub(super) struct Stay {
 }
 
 impl Stay {
+    /// Whether its packets came otherwise than they had, and its frames are the worker's since.
+    pub fn fell_by_itself(&self, provider: Option<&mut (dyn Provider + '_)>) -> bool {
+        let may_wait = !self.program.shapes.is_empty();
+        let is_down =
+            |provider: &mut (dyn Provider + '_)| provider.side(self.handle) == Side::Worker;
+        matches!(self.stage, Stage::Up) && !may_wait && provider.is_some_and(is_down)
+    }
+
     /// Why it gives up, if it has tried for long enough since it was wanted up. It takes a frame to rise: without one since then, none
     /// was in its way.
     pub fn rises_in_vain(&self, since: Nanos, last: Nanos, now: Nanos) -> Option<Declined> {

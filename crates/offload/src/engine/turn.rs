@@ -133,7 +133,7 @@ impl Engine {
         world.quiesce();
     }
 
-    /// Flows fall whose tunnels find another way: no switch publishes that.
+    /// Flows fall whose tunnels find another way, or whose packets come by another: no switch publishes that.
     fn follow_underlays(
         &mut self,
         providers: Providers<'_, '_>,
@@ -141,11 +141,12 @@ impl Engine {
         now: Nanos,
     ) {
         for flow in self.flows.values_mut() {
-            if let State::Stay(stay) = &mut flow.state
-                && stay.program.underlay.is_some()
-                && !matches!(stay.stage, Stage::Falling { .. })
-                && !world.holds(&stay.program, now)
-            {
+            let State::Stay(stay) = &mut flow.state else { continue };
+            if !stay.program.is_tunnelled() || matches!(stay.stage, Stage::Falling { .. }) {
+                continue;
+            }
+            let fell = stay.fell_by_itself(provider_of(providers, stay.provider));
+            if fell || !world.holds(&stay.program, now) {
                 fall(stay, providers, MoveReason::RulesChange.into());
             }
         }

@@ -1,5 +1,6 @@
 //! Random rules and frames, and what the worker makes of them: what every rung is compared with.
 
+pub mod arrival;
 pub mod play;
 pub mod tunnel;
 

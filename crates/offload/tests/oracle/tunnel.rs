@@ -6,7 +6,7 @@ use offload::{Declined, FlowProgram, Frame, Outside};
 use proptest::prelude::*;
 use std::net::Ipv4Addr;
 use wire::tunnel::{Dscp, Outer, Vxlan, entropy, entropy_of, outer_ds, outer_dscp};
-use wire::{Field, checksum};
+use wire::{Field, PartialChecksum, checksum};
 
 /// Where packets come in at the underlay's switch, which sends them by port 2.
 const INLET: PortNo = 1;
@@ -14,9 +14,9 @@ const INLET: PortNo = 1;
 /// A tunnel whose source port tells flows apart.
 #[derive(Clone, Copy, Debug)]
 pub struct Tunnel {
-    outer: Outer,
-    vni: u32,
-    dscp: Dscp,
+    pub outer: Outer,
+    pub vni: u32,
+    pub dscp: Dscp,
 }
 
 pub fn a_tunnel() -> impl Strategy<Value = Tunnel> {
@@ -40,16 +40,23 @@ impl Tunnel {
         if let Some(open) = frame.partial {
             checksum::complete(&mut frame.bytes, open).expect("it is in the frame");
         }
+        let (mut packet, open) = self.unfinished(&frame, None);
+        if let Some(open) = open {
+            checksum::complete(&mut packet, open).expect("it is in the frame");
+        }
+        Frame { bytes: packet, in_port: INLET, segment: None, partial: None }
+    }
+
+    /// The same without its checksum, with other ECN bits if they are given.
+    pub fn unfinished(&self, frame: &Frame, ecn: Option<u8>) -> (Vec<u8>, Option<PartialChecksum>) {
         let (port, ds) =
             (40_000 + entropy(&frame.bytes) as u16 % 32, outer_ds(&frame.bytes, self.dscp));
+        let ds = ecn.map_or(ds, |ecn| ds & 0xfc | ecn);
         let inner = [&Vxlan { vni: self.vni }.emit(), &frame.bytes[..]].concat();
         let mut packet = vec![0; self.outer.len()];
         let open = self.outer.write(&mut packet, (port, ds), inner.len(), None);
         packet.extend(inner);
-        if let Some(open) = open.checksum {
-            checksum::complete(&mut packet, open).expect("it is in the frame");
-        }
-        Frame { bytes: packet, in_port: INLET, segment: None, partial: None }
+        (packet, open.checksum)
     }
 
     /// The program of a flow of which a frame is known.

@@ -91,7 +91,7 @@ impl Door {
     }
 
     /// Whether the kernel takes frames to this MAC address for the host's.
-    pub(crate) fn is_mac(&self, mac: [u8; 6]) -> bool {
+    pub fn is_mac(&self, mac: [u8; 6]) -> bool {
         self.mac.load(Relaxed) == number(mac)
     }
 }

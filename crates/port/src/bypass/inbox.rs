@@ -3,16 +3,18 @@
 use super::{Door, Place};
 use crate::drops::Drops;
 use crate::frame::{Sent, TxFrame};
-use crate::mailbox::Mailbox;
+use crate::mailbox::{Bells, Mailbox};
 use crate::queue::TX_MAX;
 use crate::underlay::Underlay;
 use std::collections::HashMap;
 use std::io;
 use std::net::IpAddr;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use wire::DropReason;
 use wire::checksum::{append, fold};
 use wire::tunnel::{Datagram, Vxlan};
+use xdp::offload::Passage;
 
 /// Runs that wait at a queue of a tunnel. Chosen: some milliseconds of a fast sender.
 const ROOM: usize = 512;
@@ -32,7 +34,63 @@ pub(crate) struct Arrival {
 }
 
 /// A receiving queue's.
-pub(crate) type Inbox = Mailbox<Arrival>;
+pub(crate) struct Inbox {
+    mail: Mailbox<Arrival>,
+    /// What entered and left the tunnel's queues, of which this is one lane.
+    passage: Arc<Passage>,
+    lane: usize,
+}
+
+impl Inbox {
+    /// One for each of so many queues.
+    ///
+    /// # Errors
+    /// There are no more descriptors.
+    fn all(queues: usize, bells: &Bells) -> io::Result<Vec<Arc<Self>>> {
+        let passage = Arc::new(Passage::new(queues));
+        let one = |lane| {
+            let (mail, passage) = (Mailbox::new(ROOM, bells.clone())?, passage.clone());
+            Ok(Arc::new(Self { mail, passage, lane }))
+        };
+        (0..queues).map(one).collect()
+    }
+
+    fn push(&self, arrival: Arrival) -> Result<(), Arrival> {
+        self.passage.enter(self.lane);
+        self.mail.push(arrival).inspect_err(|_| self.passage.leave(self.lane, 1))
+    }
+
+    /// The next one, which is under way until it is [done](Self::done).
+    pub(crate) fn pop(&self) -> Option<Arrival> {
+        self.mail.pop()
+    }
+
+    /// All that was in so many of them was sent or dropped.
+    pub(crate) fn done(&self, arrivals: u64) {
+        self.passage.leave(self.lane, arrivals);
+    }
+
+    /// Whether something waits.
+    pub(crate) fn has_some(&self) -> bool {
+        self.mail.has_some()
+    }
+
+    /// The reader goes; false if something waits.
+    pub(crate) fn leave(&self) -> bool {
+        self.mail.leave()
+    }
+
+    /// What entered and left all queues of the tunnel.
+    pub(crate) fn passage(&self) -> &Arc<Passage> {
+        &self.passage
+    }
+}
+
+impl AsFd for Inbox {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.mail.as_fd()
+    }
+}
 
 /// What tells whose a datagram is.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -68,12 +126,12 @@ impl Claims {
         Self { place, underlay, claimed: Vec::new() }
     }
 
-    /// An inbox for a receiving queue.
+    /// An inbox for each of so many receiving queues.
     ///
     /// # Errors
     /// There are no more descriptors.
-    pub(crate) fn inbox(&self) -> io::Result<Arc<Inbox>> {
-        Mailbox::new(ROOM, self.place.bells.clone()).map(Arc::new)
+    pub(crate) fn inboxes(&self, queues: usize) -> io::Result<Vec<Arc<Inbox>>> {
+        Inbox::all(queues, &self.place.bells)
     }
 
     /// Has these datagrams come to the inboxes, each flow to one of them.
@@ -291,7 +349,7 @@ mod tests {
         let place = Arc::new(Place::default());
         let underlay = place.underlay(None).expect("the kernel tells its addresses");
         let mut claims = Claims::new(place.clone(), underlay);
-        let inbox = claims.inbox().unwrap();
+        let inbox = claims.inboxes(1).unwrap().remove(0);
         claims.claim(Whose::Vni(4789, 7, SENDER.into()), [inbox.clone()].into());
         let sorter = Sorter::new(place.clone(), Door::new(1, MAC, &place.bells).unwrap());
         Bench { sorter, inbox, _claims: claims }

@@ -35,6 +35,7 @@ pub(crate) use door::{DoorKeeper, Injected};
 pub(crate) use inbox::{Arrival, Claims, Inbox, Sorter, Whose};
 pub(crate) use outlet::{Datagrams, Ends};
 pub use outlet::{Outlet, OutletFacts};
+pub(crate) use wrapping::Came;
 pub use wrapping::{Wrapped, Wrapping};
 
 use crate::mailbox::Bells;
@@ -113,6 +114,11 @@ impl Place {
     /// The TAP with this index, if it is a switch's.
     pub(crate) fn door(&self, index: Index) -> Option<Arc<Door>> {
         self.doors.load().get(&index).cloned()
+    }
+
+    /// Whether a door is one of the namespace's.
+    pub(crate) fn has(&self, door: &Arc<Door>) -> bool {
+        self.doors.load().values().any(|of| Arc::ptr_eq(of, door))
     }
 
     fn change_doors(&self, change: impl Fn(&mut HashMap<Index, Arc<Door>>)) {

@@ -6,7 +6,7 @@ use super::path::Path;
 use super::security::{Sealed, Security};
 use super::senders::Senders;
 use super::way::Way;
-use crate::bypass::{Claims, Outlet, Wrapping};
+use crate::bypass::{Came, Claims, Outlet, Wrapping};
 use crate::chosen::Chosen;
 use crate::control::{Keep, PortControl};
 use crate::detail::{Details, Outside, PortDetail};
@@ -38,6 +38,8 @@ pub(super) struct VxlanControl {
     sealed: Option<Sealed>,
     /// Of a port that goes past the kernel: its way there, and what comes by it.
     past: Option<(Arc<Senders>, Option<Claims>)>,
+    /// What comes by that way, to a port that is not encrypted.
+    came: Option<Came>,
     up: AtomicBool,
     /// The path's MTU that the facts last told; 0: there was none.
     told: AtomicU32,
@@ -65,6 +67,7 @@ impl VxlanControl {
             memberships,
             sealed,
             past: None,
+            came: None,
             up: true.into(),
             told: 0.into(),
             strays_told: 0.into(),
@@ -73,9 +76,14 @@ impl VxlanControl {
     }
 
     /// The same of a port with these ways out, which holds these claims.
-    pub(super) fn past(self, senders: Arc<Senders>, claims: Option<Claims>) -> Self {
+    pub(super) fn past(
+        self,
+        senders: Arc<Senders>,
+        claims: Option<Claims>,
+        came: Option<Came>,
+    ) -> Self {
         let past = senders.outlet().is_some().then_some((senders.clone(), claims));
-        Self { past, ..self }
+        Self { past, came, ..self }
     }
 
     fn hindrance(&self) -> Option<String> {
@@ -186,10 +194,11 @@ impl PortControl for VxlanControl {
     fn wrapping(&self) -> Option<Result<Arc<Wrapping>, Declined>> {
         let &Tunnel { vni, dscp, mss_clamp, .. } = &self.tunnel;
         let outlet = self.past.as_ref().and_then(|past| past.0.outlet());
-        Some(match (outlet, vni) {
+        Some(match (outlet, vni, &self.came) {
             _ if self.sealed.is_some() => Err(FlowReason::Encrypted.into()),
-            (Some(outlet), Some(vni)) => {
-                Ok(Arc::new(Wrapping { outlet: outlet.clone(), vni, dscp, mss_clamp }))
+            (Some(outlet), Some(vni), Some(came)) => {
+                let (outlet, came) = (outlet.clone(), came.clone());
+                Ok(Arc::new(Wrapping { outlet, came, vni, dscp, mss_clamp }))
             }
             _ => Err(PortReason::ThroughKernel.into()),
         })

@@ -40,7 +40,7 @@ pub(crate) use security::Ledger;
 #[cfg(feature = "testing")]
 pub use testing::Decapsulator;
 
-use crate::bypass::{self, Claims, Doors, Outlet, Whose};
+use crate::bypass::{self, Came, Claims, Doors, Outlet, Whose};
 use crate::chosen::Chosen;
 use crate::common::Common;
 use crate::ends::Ends;
@@ -137,18 +137,23 @@ pub(crate) fn open(
     let inboxes = match (&past, &sealed) {
         (Some(_), Some(sealed)) => sealed.inboxes(),
         (Some(past), None) => {
-            let claims = past.claims();
-            let inboxes = (0..queues).map(|_| claims.inbox()).collect::<io::Result<_>>();
-            inboxes.map_err(failed("make event counters"))?
+            past.claims().inboxes(queues.into()).map_err(failed("make event counters"))?
         }
         (None, _) => Vec::new(),
     };
-    let claims =
-        past.as_ref().filter(|_| sealed.is_none()).map(|past| past.claimed(&tunnel, &inboxes));
+    let plainly = past.as_ref().filter(|_| sealed.is_none());
+    let came = plainly.zip(inboxes.first()).map(|(past, inbox)| Came {
+        place: past.place.clone(),
+        underlay: past.underlay.clone(),
+        port: tunnel.port,
+        senders: tunnel.senders(),
+        passage: inbox.passage().clone(),
+    });
+    let claims = plainly.map(|past| past.claimed(&tunnel, &inboxes));
     let senders = legs[0].senders.clone();
     let shown = (name.clone(), spec.mac.unwrap_or(chosen.mac));
     let control = VxlanControl::new(shown, tunnel.clone(), (path, way), memberships, sealed)
-        .past(senders, claims);
+        .past(senders, claims, came);
     let facts = control.read();
     let mtu = facts.mtu.min(u16::MAX.into()) as u16;
     let (sockets, refused) = match control.sealed() {

@@ -88,6 +88,10 @@ struct Inside {
     turns: Turns,
     /// Whether this round asks the socket.
     asks_socket: bool,
+    /// Runs that came by the inbox, and whose frames have not all been sent or dropped.
+    open: u64,
+    /// Whether the last run came by it.
+    is_mail: bool,
 }
 
 /// From a run of datagrams to frames; knows no socket.
@@ -160,8 +164,9 @@ impl VxlanRx {
         for source in bells.into_iter().flatten().chain([self.socket.as_fd()]) {
             epoll::add(&any, source, epoll::EventData::new_u64(0), epoll::EventFlags::IN)?;
         }
-        let (turns, asks_socket) = (Turns::default(), true);
-        self.inside = Some(Inside { answers, inbox, any, turns, asks_socket });
+        let turns = Turns::default();
+        let (asks_socket, open, is_mail) = (true, 0, false);
+        self.inside = Some(Inside { answers, inbox, any, turns, asks_socket, open, is_mail });
         Ok(self)
     }
 
@@ -182,11 +187,13 @@ impl VxlanRx {
             let arrived = Arrived { len: datagram.len(), segment: 0, ds: wire::too_big::CONTROL };
             buffer[..datagram.len()].copy_from_slice(&datagram);
             let from = self.origin.end(end);
+            self.inside.iter_mut().for_each(|inside| inside.took(0));
             return Ok(Some(self.frames.run(arrived, from)));
         }
         let (socket, is_v4, inside) = (&self.socket, self.is_v4, self.inside.as_ref());
         let inbox = inside.and_then(|inside| inside.inbox.as_deref());
         let (outside, asks) = (&self.outside, self.outside.watch.is_some());
+        let mut mail = 0;
         let arrived = match &mut self.opening {
             None => {
                 let by_socket =
@@ -194,6 +201,7 @@ impl VxlanRx {
                 let came = match either(turn, inbox, buffer, by_socket)? {
                     Some(Came::BySocket(came)) => Some(came),
                     Some(Came::ByInbox(arrived, from)) => {
+                        mail += 1;
                         Some((arrived, self.origin.of(Some(from))))
                     }
                     None => None,
@@ -213,6 +221,7 @@ impl VxlanRx {
                 };
                 let receive = |into: &mut [u8]| {
                     let came = either(turn, inbox, into, by_socket)?;
+                    mail += u64::from(matches!(came, Some(Came::ByInbox(..))));
                     Ok(came.map(|came| match came {
                         Came::BySocket((arrived, from)) => {
                             (arrived, outside.seen(from, arrived.ds))
@@ -226,6 +235,7 @@ impl VxlanRx {
                 opening.receive(receive, buffer)?.map(|arrived| (arrived, self.origin.of(None)))
             }
         };
+        self.inside.iter_mut().for_each(|inside| inside.took(mail));
         Ok(arrived.map(|(arrived, from)| self.frames.run(arrived, from)))
     }
 }
@@ -238,6 +248,19 @@ impl Inside {
     fn begin_round(&mut self) {
         let has_mail = self.inbox.as_ref().is_some_and(|inbox| inbox.has_some());
         self.asks_socket = self.turns.asks_kernel(has_mail);
+    }
+
+    /// Where the last run came from: so much of the inbox's went into it.
+    fn took(&mut self, mail: u64) {
+        self.is_mail = mail > 0;
+        self.open += mail;
+    }
+
+    /// What came in the rounds so far was sent or dropped, but for what is `left` of the last run.
+    fn done(&mut self, is_left: bool) {
+        let open = u64::from(is_left && self.is_mail);
+        self.inbox.iter().for_each(|inbox| inbox.done(self.open.saturating_sub(open)));
+        self.open = open;
     }
 
     /// The worker goes; whether nothing waits.
@@ -463,6 +486,8 @@ fn large(head: &Head, layers: &Layers, len: usize, offload: Offload, mtu: u16) -
 impl RxQueue for VxlanRx {
     fn rx(&mut self, batch: &mut RxBatch, drops: &mut Drops) -> io::Result<usize> {
         self.outside.watch = drops.watcher();
+        // A round of which nothing was left to send did not end with it.
+        self.release();
         let before = batch.frames().len();
         batch.set_tunnel_ids();
         self.inside.iter_mut().for_each(Inside::begin_round);
@@ -483,6 +508,8 @@ impl RxQueue for VxlanRx {
 
     fn release(&mut self) {
         self.frames.release();
+        let is_left = self.frames.left.is_some();
+        self.inside.iter_mut().for_each(|inside| inside.done(is_left));
     }
 
     /// What is left of a run is told by no one.

@@ -185,8 +185,8 @@ impl Datagram {
             Gso::Udp => usize::from(offload.gso_size),
             Gso::TcpV4 | Gso::TcpV6 => return None,
         };
-        // Another checksum that is open is of what is inside: the payload may not be what it will be.
-        let is_known = is_open || offload.checksum.is_none();
+        // Another checksum that is open is of what is inside: the payload may not be what UDP's checksum, if there is one, was made for.
+        let is_known = is_open || offload.checksum.is_none() || word(6) == 0;
         let agrees = usize::from(word(4)) == end.checked_sub(udp)? && end <= frame_len;
         if !is_known
             || !agrees
@@ -336,5 +336,8 @@ mod tests {
         let inside = PartialChecksum { start: 90, offset: 16 };
         let open = Offload { checksum: Some(inside), ..Offload::default() };
         assert_eq!(Datagram::find(&plain, plain.len(), &open), None);
+        let mut unsummed = plain.clone();
+        unsummed[40..42].fill(0);
+        assert!(Datagram::find(&unsummed, unsummed.len(), &open).is_some());
     }
 }

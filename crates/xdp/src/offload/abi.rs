@@ -24,6 +24,9 @@ pub(crate) const ZERO_SUM: u32 = 16;
 pub(crate) const OUTSIDE: u32 = 32;
 pub(crate) const OUTSIDE_SUM: u32 = 64;
 pub(crate) const OUTSIDE_TAG: u32 = 128;
+pub(crate) const INSIDE: u32 = 256;
+
+pub(crate) const IN_TUNNEL: u32 = 0x100_0000;
 
 pub(crate) const OUTSIDE_BYTES: usize = 50;
 pub(crate) const OUTSIDE_WORDS: usize = 13;
@@ -40,6 +43,8 @@ mirrors! {
     OffloadKey = "offload_key" {
         /// Place in map `ports`.
         port: u32,
+        /// What it came in: its VNI and [`IN_TUNNEL`]; 0: it came by itself.
+        tunnel: u32,
         /// Pcp 3, present 1, vid 12; 0: untagged.
         dl_vlan: u16,
         /// Ethernet type.
@@ -115,8 +120,6 @@ mirrors! {
         limits: [u32; LIMITS_EACH],
         /// What leads to it.
         key: OffloadKey,
-        /// Zero.
-        reserved_3: u32,
         /// Places in map `limits`, plus 1.
         shapes: [u32; SHAPES_EACH],
         /// A tunnel's headers.
@@ -146,8 +149,8 @@ mirrors! {
         netns: u64,
         /// Which rung it is on.
         rung: u32,
-        /// Zero.
-        reserved_1: u32,
+        /// How many of its flows come in tunnels.
+        inside: u32,
         /// Zero.
         reserved: [u64; 3],
     }

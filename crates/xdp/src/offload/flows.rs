@@ -38,7 +38,7 @@ const NOBODY: OffloadPort = OffloadPort {
     ifindex: 0,
     netns: 0,
     rung: 0,
-    reserved_1: 0,
+    inside: 0,
     reserved: [0; 3],
 };
 
@@ -211,7 +211,7 @@ impl Flows {
             keys.free.push(place);
             return Err(error);
         }
-        self.count_flows(flow.key.port, 1);
+        self.count_flows(&flow.key, 1);
         Ok(Some(place))
     }
 
@@ -221,13 +221,17 @@ impl Flows {
         // Gone before is no error.
         let _ = keys.map.remove(key);
         keys.left.push(place);
-        self.count_flows(key.port, u32::MAX);
+        self.count_flows(key, u32::MAX);
     }
 
-    /// Adds to the number of flows of a port, modulo 2^32.
-    fn count_flows(&self, port: u32, more: u32) {
-        let flows = self.ports.u32_at(port as usize, offset_of!(OffloadPort, flows));
-        flows.fetch_add(more, Ordering::Release);
+    /// Adds to the number of flows of the key's port, modulo 2^32.
+    fn count_flows(&self, key: &OffloadKey, more: u32) {
+        let add =
+            |at| _ = self.ports.u32_at(key.port as usize, at).fetch_add(more, Ordering::Release);
+        add(offset_of!(OffloadPort, flows));
+        if key.tunnel != 0 {
+            add(offset_of!(OffloadPort, inside));
+        }
     }
 
     /// Returns when no program runs by a state older than this call.

@@ -1,13 +1,20 @@
 //! The bits that tell flows apart, as the tables have them and as the programs do.
 
-use super::abi::OffloadKey;
+use super::abi::{IN_TUNNEL, OffloadKey};
+use offload::FlowProgram;
 use wire::{Field, Key, eth_type};
 
 /// The key of a flow that comes in at the port of that place.
-pub(super) fn to_kernel(port: u32, key: &Key) -> OffloadKey {
+pub(super) fn of(port: u32, flow: &FlowProgram) -> OffloadKey {
+    let tunnel = flow.approach.as_ref().map_or(0, |approach| IN_TUNNEL | approach.vni);
+    OffloadKey { tunnel, ..to_kernel(port, &flow.key) }
+}
+
+fn to_kernel(port: u32, key: &Key) -> OffloadKey {
     let number = |field| key.get(field) as u16;
     let mut made = OffloadKey {
         port,
+        tunnel: 0,
         dl_vlan: number(Field::VlanPcp) << 13 | number(Field::VlanVid),
         dl_type: number(Field::EthType),
         dl_dst: tail((key.get(Field::EthDst) as u64).to_be_bytes()),

@@ -24,7 +24,9 @@ fn numbers_are_those_of_the_header() {
     let header = include_str!("../../bpf/offload.h");
     let define = |name: &str| -> u32 {
         let line = header.lines().find(|line| line.split_whitespace().nth(1) == Some(name));
-        line.expect(name).split_whitespace().nth(2).expect(name).parse().expect(name)
+        let number = line.expect(name).split_whitespace().nth(2).expect(name);
+        let hex = number.strip_prefix("0x").map(|hex| u32::from_str_radix(hex, 16));
+        hex.unwrap_or_else(|| number.parse()).expect(name)
     };
     let numbers = [
         ("OFFLOAD_FLOWS", abi::FLOWS),
@@ -39,6 +41,11 @@ fn numbers_are_those_of_the_header() {
         ("OFFLOAD_POP_VLAN", abi::POP_VLAN),
         ("OFFLOAD_PUSH_VLAN", abi::PUSH_VLAN),
         ("OFFLOAD_ZERO_SUM", abi::ZERO_SUM),
+        ("OFFLOAD_OUTSIDE", abi::OUTSIDE),
+        ("OFFLOAD_OUTSIDE_SUM", abi::OUTSIDE_SUM),
+        ("OFFLOAD_OUTSIDE_TAG", abi::OUTSIDE_TAG),
+        ("OFFLOAD_INSIDE", abi::INSIDE),
+        ("OFFLOAD_IN_TUNNEL", abi::IN_TUNNEL),
         ("OFFLOAD_PORT_TC", abi::PORT_TC),
         ("OFFLOAD_PORT_XDP", abi::PORT_XDP),
     ];

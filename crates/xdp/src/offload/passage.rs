@@ -1,7 +1,7 @@
 //! What is under way between a tunnel's port and the switch of its underlay.
 //!
-//! A flow that leaves by a tunnel is handed from one switch to the other in the worker's memory, by lanes. Nothing of it is under way there when
-//! every frame that had entered a lane has left it, and been sent.
+//! A flow that leaves or comes by a tunnel is handed from one switch to the other in the worker's memory, by lanes. Nothing of it is under way
+//! there when every frame that had entered a lane has left it, and been sent.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

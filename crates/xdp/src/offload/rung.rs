@@ -6,7 +6,7 @@ use super::seat::RungPort;
 use super::{key, value};
 use flow::PortAt;
 use offload::{
-    CardReason, Counts, Declined, EditKind, FlowProgram, Handle, NotSettled, Order, Orphan, Patch,
+    CardReason, Counts, Declined, EditKind, FlowProgram, Handle, NotSettled, Order, Orphan,
     PortReason, Price, Provider, ProviderName, Side,
 };
 use std::collections::{BTreeMap, HashMap};
@@ -21,7 +21,7 @@ const INSERT: Duration = Duration::from_micros(10);
 pub struct Rung<P> {
     flows: Arc<Flows>,
     ports: HashMap<PortAt, Arc<P>>,
-    /// Of the underlay's ports by which tunnels' packets come in.
+    /// What lies between two switches: of TAPs by which tunnels' packets come in, and of tunnels by which they come out.
     passages: HashMap<PortAt, Arc<Passage>>,
     installed: BTreeMap<Handle, Installed<P>>,
     /// The next flow to read.
@@ -35,8 +35,8 @@ struct Installed<P> {
     exit: Arc<P>,
     passage: Option<Arc<Passage>>,
     key: super::abi::OffloadKey,
-    /// It keeps greatest rates.
-    is_shaped: bool,
+    /// While it is up, its frames may go to the worker all the same: it keeps greatest rates, or packets come with other headers than they had.
+    falls_by_itself: bool,
     /// [`Rung::settled`] when it went down.
     down: u64,
 }
@@ -59,7 +59,7 @@ impl<P: RungPort> Rung<P> {
         self.passages.remove(&at);
     }
 
-    /// Tunnels' packets come in by a port this way.
+    /// Tunnels' packets come to a port this way.
     pub fn passage_came(&mut self, at: PortAt, passage: Arc<Passage>) {
         self.passages.insert(at, passage);
     }
@@ -81,24 +81,31 @@ impl<P: RungPort> Rung<P> {
 
     /// The two ports of a flow, if it can go from one to the other.
     fn way(&self, flow: &FlowProgram) -> Result<(&Arc<P>, &Arc<P>), Declined> {
-        let from = self.port(flow.from)?;
+        let from = self.port(flow.inlet())?;
         let exit = self.ports.get(&flow.exit).ok_or(PortReason::OtherKind)?;
         exit.seat().exit().map_err(Declined::Port)?;
         let (entry, way_out) = (from.seat(), exit.seat());
         if entry.netns != way_out.netns || entry.index == way_out.index {
             return Err(PortReason::ExitTakesNoFrames.into());
         }
-        if let Some(underlay) = &flow.underlay {
+        if flow.is_tunnelled() {
             if P::RUNG != ProviderName::Xdp {
                 return Err(CardReason::Action(EditKind::Tunnel).into());
             }
             // Without it nobody knows what is under way.
-            self.passages.get(&underlay.from).ok_or(PortReason::NoWay)?;
+            self.passage(flow).ok_or(PortReason::NoWay)?;
         }
         if flow.limits.len() > super::abi::LIMITS_EACH {
             return Err(offload::FlowReason::Limits.into());
         }
         Ok((from, exit))
+    }
+
+    /// What lies between the two switches of a flow that leaves or comes by a tunnel.
+    fn passage(&self, flow: &FlowProgram) -> Option<&Arc<Passage>> {
+        let off = flow.approach.as_ref().map(|_| flow.from);
+        let at = flow.underlay.as_ref().map(|underlay| underlay.from).or(off)?;
+        self.passages.get(&at)
     }
 
     fn counts(&self, handle: Handle) -> Counts {
@@ -119,21 +126,16 @@ impl<P: RungPort> Provider for Rung<P> {
 
     fn install(&mut self, flow: &FlowProgram) -> Result<Handle, Declined> {
         let (from, exit) = self.way(flow)?;
-        let key = key::to_kernel(from.seat().place, &flow.key);
-        let (patch, index) = (&Patch::of(flow), exit.seat().index);
-        let FlowProgram { max_len, limits, shapes, .. } = flow;
-        let outside = flow.underlay.as_ref().map(|underlay| &underlay.outside);
-        let way = value::Way { patch, outside, exit: index, max_len: *max_len, limits, shapes };
-        let added = self.flows.add(&value::of(key, &way));
+        let value = value::of(from.seat().place, flow, exit.seat().index);
+        let (key, added) = (value.key, self.flows.add(&value));
         let place = added.map_err(|error| refused(&error))?;
         let place = place.ok_or(CardReason::Full { slots: self.flows.capacity() })?;
         let (from, exit) = (from.clone(), exit.clone());
-        let inlet = flow.underlay.as_ref().map(|underlay| underlay.from);
-        let passage = inlet.and_then(|inlet| self.passages.get(&inlet)).cloned();
-        let is_shaped = !shapes.is_empty();
+        let passage = self.passage(flow).cloned();
+        let falls_by_itself = !flow.shapes.is_empty() || flow.approach.is_some();
         let down = self.settled;
-        exit.seat().count_shaped(is_shaped.into());
-        let installed = Installed { from, exit, passage, key, is_shaped, down };
+        exit.seat().count_falling(falls_by_itself.into());
+        let installed = Installed { from, exit, passage, key, falls_by_itself, down };
         self.installed.insert(Handle(place), installed);
         Ok(Handle(place))
     }
@@ -165,7 +167,7 @@ impl<P: RungPort> Provider for Rung<P> {
         let Some(found) = self.installed.remove(&handle) else { return Counts::default() };
         self.flows.remove(&found.key, handle.0);
         found.exit.seat().falls();
-        found.exit.seat().count_shaped(u32::from(found.is_shaped).wrapping_neg());
+        found.exit.seat().count_falling(u32::from(found.falls_by_itself).wrapping_neg());
         if found.down == self.settled {
             // Else no frame has run by it since. Where the kernel cannot tell, a frame of this moment may miss in the count.
             let _ = self.settle(Duration::MAX);
@@ -229,12 +231,13 @@ impl<P: RungPort> Rung<P> {
             return None;
         };
         let is_shaped = flow.shapes[0] != 0;
-        way.seat().count_shaped(is_shaped.into());
+        let falls_by_itself = is_shaped || value::is_tunnelled(&flow);
+        way.seat().count_falling(falls_by_itself.into());
         if is_shaped && value::side(flow.gate) == Side::Rung {
             port.seat().raise(handle.0, &way, None);
         }
         let (passage, down) = (None, self.settled);
-        let installed = Installed { from: port, exit: way, passage, key, is_shaped, down };
+        let installed = Installed { from: port, exit: way, passage, key, falls_by_itself, down };
         self.installed.insert(handle, installed);
         Some(Orphan {
             handle,
@@ -242,7 +245,7 @@ impl<P: RungPort> Rung<P> {
             key: key::from_kernel(&key, from.port),
             exit: Some(exit),
             patch: value::patch(&flow),
-            is_wrapped: value::is_wrapped(&flow),
+            is_tunnelled: value::is_tunnelled(&flow),
             limits: super::limit::places(&flow.limits).collect(),
             shapes: super::limit::places(&flow.shapes).collect(),
             side: value::side(flow.gate),

@@ -80,7 +80,7 @@ pub trait RungPort: Send + Sync + Sized + 'static {
         std::mem::replace(&mut *lock(&self.seat().exit), exit) != exit
     }
 
-    /// Whether frames by the rung may still lie at the port: a flow fell just now, or one that keeps a greatest rate may fall at any time. Meanwhile
+    /// Whether frames by the rung may still lie at the port: a flow fell just now, or one may fall by itself at any time. Meanwhile
     /// the worker sends as the rung does, where a driver lets other frames pass the rung's.
     #[inline]
     fn may_lie(&self) -> bool {
@@ -111,8 +111,8 @@ pub struct Seat<P> {
     since: Instant,
     /// When a flow that leaves by the port fell last: nanoseconds since `since`; 0: none did.
     fell: AtomicU64,
-    /// Flows that leave by the port and fall by themselves, when a greatest rate says so.
-    shaped: AtomicU32,
+    /// Flows that leave by the port and fall by themselves: a greatest rate says so, or packets of a tunnel come otherwise.
+    falling: AtomicU32,
 }
 
 /// A flow that shall go up.
@@ -149,7 +149,7 @@ impl<P: RungPort> Seat<P> {
         let (rising, is_rising) = (Mutex::default(), AtomicBool::new(false));
         let (exit, held) = (Mutex::new(exit), OnceLock::new());
         let flows_too = flows.clone();
-        let (since, fell, shaped) = (Instant::now(), AtomicU64::new(0), AtomicU32::new(0));
+        let (since, fell, falling) = (Instant::now(), AtomicU64::new(0), AtomicU32::new(0));
         let seat = Self {
             flows: flows_too,
             place,
@@ -161,7 +161,7 @@ impl<P: RungPort> Seat<P> {
             is_rising,
             since,
             fell,
-            shaped,
+            falling,
         };
         for (_, flow) in flows.flows_of(place) {
             flows.stay(flow);
@@ -180,14 +180,14 @@ impl<P: RungPort> Seat<P> {
         self.fell.store((self.since.elapsed().as_nanos() as u64).max(1), Ordering::Release);
     }
 
-    /// A flow that keeps greatest rates leaves by the port from now on, or no more.
-    pub(super) fn count_shaped(&self, more: u32) {
-        self.shaped.fetch_add(more, Ordering::Release);
+    /// A flow that may fall by itself leaves by the port from now on, or no more.
+    pub(super) fn count_falling(&self, more: u32) {
+        self.falling.fetch_add(more, Ordering::Release);
     }
 
     fn may_lie(&self) -> bool {
         let fell = self.fell.load(Ordering::Acquire);
-        self.shaped.load(Ordering::Acquire) > 0
+        self.falling.load(Ordering::Acquire) > 0
             || fell != 0 && self.since.elapsed() < Duration::from_nanos(fell) + DRAINED
     }
 

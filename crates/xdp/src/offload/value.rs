@@ -1,10 +1,11 @@
 //! A flow program as the words that the programs of the kernel run.
 
 use super::abi::{
-    DEC_TTL, GIVEN, HEAD, IS_TCP, OUTSIDE, OUTSIDE_BYTES, OUTSIDE_SUM, OUTSIDE_TAG, OUTSIDE_WORDS,
-    OffloadFlow, OffloadKey, POP_VLAN, PUSH_VLAN, WORDS, ZERO_SUM,
+    DEC_TTL, GIVEN, HEAD, INSIDE, IS_TCP, OUTSIDE, OUTSIDE_BYTES, OUTSIDE_SUM, OUTSIDE_TAG,
+    OUTSIDE_WORDS, OffloadFlow, OffloadKey, POP_VLAN, PUSH_VLAN, WORDS, ZERO_SUM,
 };
-use offload::{Counts, LimitId, Outside, Patch, Side, Tag};
+use super::key;
+use offload::{Counts, FlowProgram, LimitId, Outside, Patch, Side, Tag};
 use wire::{eth_type, ip_proto};
 
 /// Ethernet header, without a tag.
@@ -13,26 +14,13 @@ const TAG: u32 = 4;
 const _: () = assert!(HEAD == offload::PATCHED && WORDS * 4 == HEAD);
 const _: () = assert!(OUTSIDE_BYTES == offload::OUTSIDE && OUTSIDE_WORDS * 4 >= OUTSIDE_BYTES);
 
-/// What is not in the key.
-pub(super) struct Way<'p> {
-    pub(super) patch: &'p Patch,
-    /// A tunnel's headers.
-    pub(super) outside: Option<&'p Outside>,
-    pub(super) exit: u32,
-    pub(super) max_len: u32,
-    /// Places in map `limits`.
-    pub(super) limits: &'p [LimitId],
-    /// Likewise: greatest rates.
-    pub(super) shapes: &'p [LimitId],
-}
-
-/// The value of a flow that no frame has taken, at the worker's side.
-pub(super) fn of(key: OffloadKey, way: &Way<'_>) -> OffloadFlow {
-    let Way { patch, .. } = way;
+/// The value of a flow that no frame has taken, at the worker's side: it comes in at the port of that place, and leaves by that interface.
+pub(super) fn of(port: u32, flow: &FlowProgram, exit: u32) -> OffloadFlow {
+    let (key, patch, outside) = (key::of(port, flow), &Patch::of(flow), flow.outside());
     let l4_at = L3 + if key.dl_type == eth_type::IPV6 { 40 } else { 20 };
     let changed = (0..HEAD).rev().find(|&at| patch.keep[at] != 0xff);
     let tag = patch.push.unwrap_or(Tag { tpid: 0, tci: 0 });
-    let outside_tag = way.outside.and_then(|outside| outside.tag);
+    let outside_tag = outside.and_then(|outside| outside.tag);
     OffloadFlow {
         gate: 0,
         // Nobody has found yet that nothing of it is under way: its first frames came before it was known here.
@@ -45,9 +33,9 @@ pub(super) fn of(key: OffloadKey, way: &Way<'_>) -> OffloadFlow {
         reserved: 0,
         keep: words(&patch.keep),
         put: words(&patch.put),
-        exit: way.exit,
-        max_len: way.max_len.saturating_sub(if key.dl_vlan == 0 { 0 } else { TAG }),
-        flags: flags(&key, patch) | outside_flags(way.outside),
+        exit,
+        max_len: flow.max_len.saturating_sub(if key.dl_vlan == 0 { 0 } else { TAG }),
+        flags: flags(&key, patch) | outside_flags(flow),
         words: changed.map_or(0, |at| at as u16 / 4 + 1),
         l4_at,
         reserved_1: 0,
@@ -58,13 +46,12 @@ pub(super) fn of(key: OffloadKey, way: &Way<'_>) -> OffloadFlow {
         pseudo_sum: patch.pseudo_sum.to_be(),
         ports_sum: patch.ports_sum.to_be(),
         reserved_2: 0,
-        limits: places(way.limits),
+        limits: places(&flow.limits),
         key,
-        reserved_3: 0,
-        shapes: places(way.shapes),
-        outside: way.outside.map_or([0; OUTSIDE_WORDS], outside_words),
-        outside_ip_sum: way.outside.map_or(0, |outside| outside.ip_sum().to_be()),
-        outside_pseudo_sum: way.outside.map_or(0, |outside| outside.pseudo_sum().to_be()),
+        shapes: places(&flow.shapes),
+        outside: outside.map_or([0; OUTSIDE_WORDS], |outside| outside_words(&outside)),
+        outside_ip_sum: outside.map_or(0, |outside| outside.ip_sum().to_be()),
+        outside_pseudo_sum: outside.map_or(0, |outside| outside.pseudo_sum().to_be()),
         outside_tci: outside_tag.map_or(0, |tag| tag.tci),
         outside_tpid: outside_tag.map_or(0, |tag| tag.tpid),
         reserved_4: 0,
@@ -76,9 +63,9 @@ fn outside_words(outside: &Outside) -> [u32; OUTSIDE_WORDS] {
     std::array::from_fn(|word| u32::from_ne_bytes(std::array::from_fn(|at| byte(4 * word + at))))
 }
 
-/// Whether the words put a tunnel's headers around a frame.
-pub(super) fn is_wrapped(flow: &OffloadFlow) -> bool {
-    flow.flags & OUTSIDE != 0
+/// Whether the words put a tunnel's headers around a frame, or take them off.
+pub(super) fn is_tunnelled(flow: &OffloadFlow) -> bool {
+    flow.flags & (OUTSIDE | INSIDE) != 0
 }
 
 /// Places as a flow has them: each plus 1, 0 behind the last.
@@ -104,10 +91,14 @@ fn flags(key: &OffloadKey, patch: &Patch) -> u32 {
         | flag(key.nw_proto == ip_proto::UDP, ZERO_SUM)
 }
 
-fn outside_flags(outside: Option<&Outside>) -> u32 {
+fn outside_flags(flow: &FlowProgram) -> u32 {
     let flag = |is: bool, bit: u32| if is { bit } else { 0 };
-    outside.map_or(0, |outside| {
-        OUTSIDE | flag(outside.has_sum, OUTSIDE_SUM) | flag(outside.tag.is_some(), OUTSIDE_TAG)
+    flow.outside().map_or(0, |outside| {
+        let is_off = flow.approach.is_some();
+        flag(is_off, INSIDE)
+            | flag(!is_off, OUTSIDE)
+            | flag(outside.has_sum, OUTSIDE_SUM)
+            | flag(outside.tag.is_some(), OUTSIDE_TAG)
     })
 }
 

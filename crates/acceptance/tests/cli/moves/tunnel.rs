@@ -58,17 +58,34 @@ fn flows(place: &Place, switch: &str) -> Vec<Value> {
     serde_json::from_str(&body).unwrap()
 }
 
-/// How many flows of both guests are past the worker.
-fn up(place: &Place) -> usize {
+/// Whose rules change: the flows that are watched come in by a port of that name.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Change {
+    /// Of who puts the tunnel's headers on.
+    Out,
+    /// Of who takes them off.
+    In,
+}
+
+impl Change {
+    fn port(self) -> &'static str {
+        if self == Self::Out { "vm" } else { "tun0" }
+    }
+}
+
+/// How many flows of both guests that come in by such ports are past the worker.
+fn up(place: &Place, port: &str) -> usize {
     let both = ["sw1", "sw2"].map(|switch| flows(place, switch));
-    both.iter().flatten().filter(|flow| flow["rung"] == "xdp").count()
+    let is_up = |flow: &&Value| flow["rung"] == "xdp" && flow["in_port"] == port;
+    both.iter().flatten().filter(is_up).count()
 }
 
 /// Puts a generation's rules in force: a DSCP inside, both ways, and another one outside, of which guests see nothing.
-fn change(place: &Place, talk: &Talk, generation: u64) {
+fn change(place: &Place, talk: &Talk, (changed, generation): (Change, u64)) {
+    let (from, to) = (changed.port(), if changed == Change::Out { "tun0" } else { "vm" });
     for switch in ["sw1", "sw2"] {
         let rule = format!(
-            "priority=50000,udp,in_port=vm,actions=set_field:{generation}->ip_dscp,output:tun0"
+            "priority=50000,udp,in_port={from},actions=set_field:{generation}->ip_dscp,output:{to}"
         );
         place.suiro(&["flow", "add", switch, &rule]);
     }
@@ -80,12 +97,39 @@ fn change(place: &Place, talk: &Talk, generation: u64) {
     talk.generation.store(generation, SeqCst);
 }
 
-fn counted(place: &Place, switch: &str, port: &str, counter: &str) -> u64 {
-    place.json(&["port", "show", switch, port])["counters"][counter].as_u64().unwrap()
+fn counted(place: &Place, switch: &str, port: &str) -> Value {
+    place.json(&["port", "show", switch, port])["counters"].clone()
 }
+
+/// What a port's counter of frames, and that of bytes, say for one direction.
+fn passed(place: &Place, (switch, port, way): (&str, &str, &str)) -> [u64; 2] {
+    let counters = counted(place, switch, port);
+    ["frames", "bytes"].map(|of| counters[format!("{way}_{of}")].as_u64().unwrap())
+}
+
+/// Where frames of the first host's guest pass on their way, and the bytes around them there.
+const WAY: [((&str, &str, &str), u64); 8] = [
+    (("sw1", "vm", "rx"), 0),
+    (("sw1", "tun0", "tx"), 0),
+    (("wan1", "host", "rx"), 50),
+    (("wan1", "card", "tx"), 50),
+    (("wan2", "card", "rx"), 50),
+    (("wan2", "host", "tx"), 50),
+    (("sw2", "tun0", "rx"), 0),
+    (("sw2", "vm", "tx"), 0),
+];
 
 #[test]
 fn flows_leave_by_a_tunnel_past_the_worker_and_none_of_their_frames_is_lost_late_or_twice() {
+    go_by_a_tunnel(Change::Out);
+}
+
+#[test]
+fn flows_come_by_a_tunnel_past_the_worker_and_none_of_their_frames_is_lost_late_or_twice() {
+    go_by_a_tunnel(Change::In);
+}
+
+fn go_by_a_tunnel(changed: Change) {
     if !privileged() {
         return;
     }
@@ -97,30 +141,46 @@ fn flows_leave_by_a_tunnel_past_the_worker_and_none_of_their_frames_is_lost_late
     place.suiro(&["offload", "policy", "add", "all", "--match", "udp", "--when", "first"]);
     place.suiro(&["offload", "on"]);
     let talk = Talk::of(PAIRS);
-    change(&place, &talk, 0);
-    let before = counted(&place, "sw1", "tun0", "tx_frames");
+    change(&place, &talk, (changed, 0));
+    let before = WAY.map(|(at, _)| passed(&place, at));
     let seen = std::thread::scope(|scope| {
         let under_way = talk.begin(scope, &place);
+        let port = changed.port();
         for generation in 1..=CHANGES {
-            until_within(PATIENCE, "half of the flows have left", || up(&place) >= FLOWS / 2);
-            change(&place, &talk, generation);
+            until_within(PATIENCE, "half of the flows have left", || up(&place, port) >= FLOWS / 2);
+            change(&place, &talk, (changed, generation));
         }
-        until_within(PATIENCE, "nearly all have left", || up(&place) >= FLOWS - 4);
+        until_within(PATIENCE, "nearly all have left, and come so", || {
+            up(&place, "vm") >= FLOWS - 4 && up(&place, "tun0") >= FLOWS - 4
+        });
         under_way.end()
     });
     let listed = ["sw1", "sw2"].map(|switch| flows(&place, switch)).concat();
-    let sum = |key: &str| listed.iter().map(|flow| flow[key].as_u64().unwrap()).sum::<u64>();
-    println!("{} past the worker, {} times up: {seen:?}", sum("offloaded_packets"), sum("moves"));
+    let sum = |port: &str, key: &str| {
+        let its = listed.iter().filter(|flow| flow["in_port"] == port);
+        its.map(|flow| flow[key].as_u64().unwrap()).sum::<u64>()
+    };
+    for port in ["vm", "tun0"] {
+        let (past, moves) = (sum(port, "offloaded_packets"), sum(port, "moves"));
+        println!("in by {port}: {past} past the worker, {moves} times up: {seen:?}");
+        assert!(past > 0);
+    }
     seen.iter().for_each(is_whole);
-    assert!(sum("moves") >= CHANGES * FLOWS as u64 / 2 && sum("offloaded_packets") > 0);
-    // Both switches count every packet: the tunnel's port, and the card.
-    let left = counted(&place, "sw1", "tun0", "tx_frames") - before;
-    assert!((seen[0].sent..seen[0].sent + 10).contains(&left), "{left} left, {seen:?}");
+    assert!(sum(changed.port(), "moves") >= CHANGES * FLOWS as u64 / 2);
+    // Both hosts count every packet, wherever it passes.
+    for ((at, around), before) in WAY.into_iter().zip(before) {
+        let now = passed(&place, at);
+        let [frames, bytes] = [now[0] - before[0], now[1] - before[1]];
+        assert!((seen[0].sent..seen[0].sent + 10).contains(&frames), "{at:?}: {frames}, {seen:?}");
+        let others = (frames - seen[0].sent) * 1600;
+        let all = seen[0].bytes + seen[0].sent * around;
+        assert!((all..=all + others).contains(&bytes), "{at:?}: {bytes} of {all}, {seen:?}");
+    }
     let own = &place.json(&["port", "show", "sw1", "tun0"])["forwarding"];
     assert!(own["past"].as_u64().unwrap() >= seen[0].sent, "{own}");
 
     place.suiro(&["offload", "off"]);
-    assert_eq!(up(&place), 0);
+    assert_eq!((up(&place, "vm"), up(&place, "tun0")), (0, 0));
     place.end(Signal::TERM);
     leaves_nothing(&place);
 }

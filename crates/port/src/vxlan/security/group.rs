@@ -51,7 +51,7 @@ impl Groups {
             (0..queues).map(|_| receiver(&tunnel).map(Arc::new)).collect::<io::Result<_>>();
         let sockets: Vec<_> = sockets.map_err(failed("open the receiving sockets"))?;
         let inboxes = match &claims {
-            Some(claims) => sockets.iter().map(|_| claims.inbox()).collect::<io::Result<_>>(),
+            Some(claims) => claims.inboxes(sockets.len()),
             None => Ok(Vec::new()),
         };
         let mut member = Membership {
