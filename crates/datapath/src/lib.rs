@@ -36,9 +36,9 @@
 //! ## Polling
 //!
 //! A queue that had a frame within the last `spin` is *active* and polled. The others are watched by the kernel. A worker with no active
-//! queue sleeps in `epoll_wait`; one with some looks at the others every `spin`: into the memory of those that show what they have (a
-//! guest's ring), and for the rest it asks the kernel. So a queue costs nothing while it is idle, a frame waits for a sleeping queue's
-//! wake-up only after a pause, and a busy port does not hide a waking one.
+//! queue sleeps in `epoll_wait`; one with some looks at the others every few microseconds, whatever `spin` is (`looks`): into the memory of those
+//! that show what they have (a guest's ring), and for the rest it asks the kernel. So a queue costs nothing while it is idle, a frame waits for a
+//! sleeping queue's wake-up only after a pause, and neither a busy port nor one that is polled in vain hides a waking one.
 //!
 //! ## Invariants
 //!
@@ -75,6 +75,7 @@ mod heads;
 mod id;
 mod ladder;
 mod local;
+mod looks;
 mod mailbox;
 mod neighbours;
 mod onward;

@@ -11,6 +11,7 @@ use crate::engine::{CacheOf, Engine};
 use crate::event::{Event, EventRing};
 use crate::id::{PortAt, PortIx};
 use crate::local::{LocalPort, World};
+use crate::looks::Looks;
 use crate::mailbox::Mailbox;
 use crate::neighbours::Neighbours;
 use crate::onward::Waiting;
@@ -52,8 +53,8 @@ pub(crate) struct Worker<C> {
     serving: Option<QueueIx>,
     /// A source that still has its buffers since a panic, and what it keeps locked with them; also one that is parked for it.
     unreleased: Option<QueueIx>,
-    /// When the kernel was last asked about the queues that are not polled.
-    looked: Nanos,
+    /// At the queues that are not polled.
+    looks: Looks,
     /// What mailboxes ring, and how often they had when the kernel was last asked.
     bells: (Bells, u64),
     /// How long, in ns, to poll in vain.
@@ -99,7 +100,7 @@ impl<C: Clock> Worker<C> {
             handover: None,
             serving: None,
             unreleased: None,
-            looked: Nanos::default(),
+            looks: Looks::default(),
             bells: (config.bells.clone(), 0),
             spin: config.spin.as_nanos() as u64,
             neighbours: Neighbours::default(),
@@ -153,9 +154,9 @@ impl<C: Clock> Worker<C> {
             return ControlFlow::Continue(());
         }
         let rung = self.bells.0.rung();
-        if now.since(self.looked) >= self.spin || rung != self.bells.1 {
+        if self.looks.are_due(now, found) || rung != self.bells.1 {
             self.bells.1 = rung;
-            self.look(now, Some(Duration::ZERO));
+            self.look(now);
         }
         if !found {
             self.give_way(now);
@@ -229,20 +230,23 @@ impl<C: Clock> Worker<C> {
             return self.mailbox.waker.awake();
         }
         self.mailbox.counters.sleeps.add(1);
-        self.look(now, limit);
+        let woken = self.ask_kernel(limit);
+        self.looks.slept(woken);
         self.mailbox.waker.awake();
     }
 
-    /// Finds the watched queues that have frames, waiting for `limit` at most. The kernel is asked where that means to wait, and of sources that do
-    /// not show what they have: a frame that comes during a system call is late.
-    fn look(&mut self, now: Nanos, limit: Option<Duration>) {
-        if limit == Some(Duration::ZERO) {
-            self.looked = now;
-            self.queues.forgive(now, &self.poller);
-            if !self.queues.look(now) {
-                return;
-            }
-        }
+    /// Finds the watched queues that have frames. The kernel is asked of sources that do not show what they have: a frame that comes during a
+    /// system call is late.
+    fn look(&mut self, now: Nanos) {
+        let from = self.clock.now();
+        self.queues.forgive(now, &self.poller);
+        let asks_kernel = self.queues.look(from);
+        let to = if asks_kernel { self.ask_kernel(Some(Duration::ZERO)) } else { self.clock.now() };
+        self.looks.looked(from, to);
+    }
+
+    /// Waits for `limit` at most until the kernel knows of something; returns the time then.
+    fn ask_kernel(&mut self, limit: Option<Duration>) -> Nanos {
         let ready = self.poller.wait(limit);
         let now = self.clock.now();
         for ready in ready {
@@ -251,7 +255,7 @@ impl<C: Clock> Worker<C> {
                 Ready::Mailbox => self.mailbox.waker.heard(),
             }
         }
-        self.looked = now;
+        now
     }
 
     fn obey(&mut self, command: Command) -> ControlFlow<()> {

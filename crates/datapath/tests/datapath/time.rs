@@ -56,6 +56,20 @@ fn a_queue_is_polled_until_spin_is_over_and_then_the_worker_sleeps() {
 }
 
 #[test]
+fn an_idle_queue_is_looked_at_while_another_is_polled_however_long_that_is() {
+    for spin_us in [0, 5, 50, 200, 1000] {
+        let spin = Duration::from_micros(spin_us);
+        let config = Config { spin, cache_entries: 4096, ..Config::default() };
+        let mut rig = Rig::with_clock(config, Manual::default());
+        rig.switch(1, &[1, 2, 3], &[from(1, vec![output(2)]), from(3, vec![output(2)])]);
+        // Polled from now on, for time stands still; a look costs nothing, so nothing may put it off.
+        rig.line(1, 1).pass([udp(0, 0, 0)]);
+        rig.line(1, 3).pass([udp(1, 0, 0)]);
+        assert_eq!(rig.line(1, 2).take().len(), 2, "with {spin_us} us");
+    }
+}
+
+#[test]
 fn packet_ins_keep_to_their_rate() {
     let clock = Manual::default();
     let mut rig =
