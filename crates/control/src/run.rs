@@ -92,6 +92,10 @@ async fn serve(
     let here = bind(socket).map_err(|error| cannot_listen(&socket.display(), &error))?;
     servers.spawn(http::serve_here(Here(here), controller.clone()));
     tracing::info!("serving {}", socket.display());
+    // Without systemd it does nothing.
+    if let Err(error) = sd_notify::notify(&[sd_notify::NotifyState::Ready]) {
+        tracing::warn!("systemd cannot be told: {error}");
+    }
     let ended = tokio::select! {
         served = servers.join_next() => served.map_or(Ok(()), |served| served?),
         ended = signals() => ended,

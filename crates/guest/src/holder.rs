@@ -178,11 +178,9 @@ fn become_nobody() -> io::Result<()> {
     rustix::thread::set_thread_groups(&[])?;
     rustix::thread::set_thread_res_gid(group, group, group)?;
     rustix::thread::set_thread_res_uid(user, user, user)?;
-    for set in [CapSet::Permitted, CapSet::Inheritable, CapSet::Effective, CapSet::Ambient] {
-        let held = match set {
-            CapSet::Permitted => kept.clone(),
-            _ => caps::read(None, CapSet::Permitted).map_err(refused)?,
-        };
+    // What is in effect first: that of who is not root outlives the change of user, and must not be more than what is permitted.
+    for set in [CapSet::Effective, CapSet::Permitted, CapSet::Inheritable, CapSet::Ambient] {
+        let held = caps::read(None, CapSet::Permitted).map_err(refused)?;
         let kept = kept.intersection(&held).copied().collect();
         caps::set(None, set, &kept).map_err(refused)?;
     }

@@ -59,8 +59,8 @@ impl GuestError {
     /// What to do.
     pub fn remedy(&self) -> &'static str {
         match self.source.kind() {
-            io::ErrorKind::PermissionDenied => {
-                "run the node as root, or give its unit what docs/how-to/guests.md names"
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                "run the node as root, or give its service /usr/share/suiro/systemd/guests.conf (docs/how-to/guests.md)"
             }
             io::ErrorKind::NotFound if self.step == START => {
                 "install the program on this host, or write its whole path"
