@@ -57,7 +57,7 @@ def test_errors(page):
 
 
 def main():
-    errors = [*length_errors(), *test_errors(ROOT / "docs/explanation/field-reports.md")]
+    errors = [*length_errors(), *(error for name in ("field-reports", "threat-model") for error in test_errors(ROOT / f"docs/explanation/{name}.md"))]
     for page in pages():
         errors += link_errors(page)
     for error in errors:

@@ -27,6 +27,8 @@ pub struct Config {
     pub rungs: Rungs,
     /// Sees every frame that is lost, on the worker that loses it.
     pub tap: Option<Arc<dyn LossTap>>,
+    /// What each worker does first, on its thread: it gives up what it does not need.
+    pub confine: fn(),
 }
 
 impl Default for Config {
@@ -44,6 +46,7 @@ impl Default for Config {
             bells: Bells::default(),
             rungs: Rungs::ALL,
             tap: None,
+            confine: || {},
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What a controller asks of the tables, and how it may be refused (OpenFlow 1.3.5 §6.4, §7.3.4.1).
 
 use crate::action::{ActionError, Instructions, Output};
+use crate::tally::Counted;
 use wire::Key;
 
 /// What to do with the entries that a [`FlowMod`] describes.
@@ -71,6 +72,8 @@ pub struct FlowMod {
     pub age_ns: u64,
     /// For how long of that it has gone unused: its idle timeout counts from then.
     pub idle_ns: u64,
+    /// What it had counted before that restart.
+    pub counted: Counted,
     /// Delete only entries with an output there (`OFPP_ANY` is `None`).
     pub out_port: Option<Output>,
     /// Delete only entries with this group (`OFPG_ANY` is `None`).
@@ -97,6 +100,7 @@ impl Default for FlowMod {
             gives_cookie: false,
             age_ns: 0,
             idle_ns: 0,
+            counted: Counted::default(),
             out_port: None,
             out_group: None,
         }

@@ -10,10 +10,11 @@ use crate::order::Order;
 use crate::root;
 use crate::sys::{Namespaces, leave};
 use caps::{CapSet, Capability, CapsHashSet};
+use rustix::fs::Mode;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use rustix::process::{
     Gid, Pid, PidfdFlags, Signal, Uid, WaitOptions, ioctl_tiocsctty, pidfd_open,
-    set_parent_process_death_signal, setsid,
+    set_parent_process_death_signal, setsid, umask,
 };
 use rustix::thread::{LinkNameSpaceType, ThreadNameSpaceType, move_into_link_name_space};
 use serde::{Deserialize, Serialize};
@@ -65,6 +66,8 @@ pub fn run(mut arguments: impl Iterator<Item = String>) -> Option<u8> {
 }
 
 fn first(file: &PathBuf) -> io::Result<u8> {
+    // The node's own files are private; nobody is to read the guest's.
+    umask(Mode::WGRP | Mode::WOTH);
     let order: Order = serde_json::from_slice(&fs::read(file)?)?;
     let _ = fs::remove_file(file);
     for group in &order.groups {

@@ -7,9 +7,10 @@ use rustix::mount::{
     MountPropagationFlags, UnmountFlags, mount_bind, mount_bind_recursive, mount_change, unmount,
 };
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
 use std::io;
 use std::os::fd::AsFd;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 const DIRECTORY: &str = "/run/netns";
@@ -90,7 +91,10 @@ fn apart<R: Send>(work: impl FnOnce() -> io::Result<R> + Send) -> io::Result<R> 
 
 /// Names are to be seen, and to go, in every mount namespace: as `ip netns` does it.
 fn share_directory() -> io::Result<()> {
-    fs::create_dir_all(DIRECTORY)?;
+    if !Path::new(DIRECTORY).is_dir() {
+        fs::create_dir_all(DIRECTORY)?;
+        fs::set_permissions(DIRECTORY, Permissions::from_mode(0o755))?;
+    }
     let shared = MountPropagationFlags::SHARED | MountPropagationFlags::REC;
     if mount_change(DIRECTORY, shared).is_ok() {
         return Ok(());

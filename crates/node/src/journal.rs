@@ -10,7 +10,7 @@
 //!
 //! While a switch is being restored it has no journal, or [`Discard`].
 
-use flow::Instructions;
+use flow::{Counted, Instructions};
 use openflow::{FixedText, GroupDesc, MeterConfig};
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -30,7 +30,7 @@ pub struct FlowId {
     pub mask: Key,
 }
 
-/// The rest of a rule: everything that a restart must bring back. Counters begin anew.
+/// The rest of a rule: everything that a restart must bring back.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct FlowEntry {
     /// Cookie.
@@ -45,6 +45,8 @@ pub struct FlowEntry {
     pub age_ns: u64,
     /// For how long of that it has gone unused, as far as is known. Kept apart, by [`Change::Used`].
     pub idle_ns: u64,
+    /// What it had counted when the node ended in order. Kept apart, by [`Change::Counted`].
+    pub counted: Counted,
     /// What its sender said that neither match nor instructions hold ([`flow::FlowMod::note`]).
     pub note: u32,
     /// What it does.
@@ -68,6 +70,8 @@ pub enum Change {
         /// Of each rule, in nanoseconds.
         idle_ns: Vec<(FlowId, u64)>,
     },
+    /// What the rules have counted that have counted anything, at the end.
+    Counted(Vec<(FlowId, Counted)>),
     /// A group is there, added so many nanoseconds ago.
     GroupSet(GroupDesc, u64),
     /// A group is gone.

@@ -29,6 +29,8 @@ pub struct Opener {
     records: Option<PathBuf>,
     /// What guests may cost.
     guest_bounds: Option<Arc<GuestBounds>>,
+    /// What the thread of each guest does first.
+    confine: fn(),
     /// Where AF_XDP ports note which offloads they switched off.
     offloads: Notes,
     /// Where flows go past the workers.
@@ -55,6 +57,7 @@ impl Opener {
             owner: 0,
             records: None,
             guest_bounds: None,
+            confine: || {},
             offloads: Notes::default(),
             flows: None,
             transmitters: OnceCell::new(),
@@ -117,6 +120,13 @@ impl Opener {
         self
     }
 
+    /// Has the thread of each guest, which reads what that sends, give up first what it does not need.
+    #[must_use]
+    pub fn with_confined_guests(mut self, confine: fn()) -> Self {
+        self.confine = confine;
+        self
+    }
+
     /// Has tunnels tell and be told ends by these numbers, which are the node's.
     #[must_use]
     pub fn with_ends(mut self, ends: Arc<Ends>) -> Self {
@@ -159,8 +169,10 @@ impl Opener {
                 })
             }),
             Kind::VhostUser(guest) => {
-                let (records, touches) = (self.records.as_deref(), self.guest_bounds.as_ref());
-                crate::vhost_user::open((common, guest), chosen, self.workers, records, touches)
+                let Self { workers, confine, .. } = *self;
+                let (records, bounds) = (self.records.as_deref(), self.guest_bounds.as_ref());
+                let around = crate::vhost_user::Around { workers, records, bounds, confine };
+                crate::vhost_user::open((common, guest), chosen, around)
             }
             Kind::Vxlan(tunnel) => {
                 let Self { groups, ledger, ends, doors, .. } = self;

@@ -8,6 +8,7 @@ mod cards;
 mod changes;
 mod circuit;
 mod client;
+mod counters;
 mod events;
 mod forwarding;
 mod golden;

@@ -11,5 +11,6 @@ mod interfaces;
 mod neighbours;
 mod peers;
 mod requests;
+mod rights;
 
 use bystanders::Bystanders;

@@ -32,6 +32,17 @@ impl Datapath {
         }
     }
 
+    /// Has a port's counters go on from these: what it counted before the node was started anew.
+    pub fn count_before(&self, at: PortAt, before: &PortCounters) {
+        // As above: the registry's holder writes to the last block.
+        let blocks = self.registry().counters(at);
+        let Some(block) = blocks.last() else { return };
+        block.rx.add(Sent { frames: before.rx_frames, bytes: before.rx_bytes });
+        block.tx.add(Sent { frames: before.tx_frames, bytes: before.tx_bytes });
+        before.rx_drops.iter().for_each(|&(reason, count)| block.rx_drops.add(reason, count));
+        before.tx_drops.iter().for_each(|&(reason, count)| block.tx_drops.add(reason, count));
+    }
+
     /// A port's counters, over all workers; `None` if it never was in service.
     pub fn port_counters(&self, at: PortAt) -> Option<PortCounters> {
         self.registry().counted.get(&at).map(|blocks| port_counters(blocks))

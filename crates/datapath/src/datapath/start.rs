@@ -86,7 +86,8 @@ impl Datapath {
                 (events, sampler),
             )
             .map_err(refused(core, "epoll"))?;
-            datapath.workers.push(spawn(core, mailbox, worker)?);
+            let begin = datapath.config.confine;
+            datapath.workers.push(spawn((core, begin), mailbox, worker)?);
         }
         Ok((datapath, Events::new(events)))
     }
@@ -106,9 +107,9 @@ fn check(cores: &[usize]) -> Result<(), StartError> {
     twice.map_or(Ok(()), |(_, &core)| Err(StartError::SameCore(core)))
 }
 
-/// Starts the thread and returns when it is pinned.
+/// Starts the thread and returns when it is pinned and confined.
 fn spawn<C: Clock>(
-    core: usize,
+    (core, confine): (usize, fn()),
     mailbox: Arc<Mailbox>,
     worker: Worker<C>,
 ) -> Result<Handle, StartError> {
@@ -116,6 +117,7 @@ fn spawn<C: Clock>(
     let (pinned, outcome) = channel();
     let run = move || {
         let result = pin(core);
+        confine();
         let failed = result.is_err();
         let _ = pinned.send(result);
         if failed { worker.into_remains() } else { worker.serve() }

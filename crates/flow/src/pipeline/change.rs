@@ -232,6 +232,7 @@ impl Pipeline {
             starts_afresh: change.starts_afresh,
             age_ns: change.age_ns,
             idle_ns: change.idle_ns,
+            counted: change.counted,
             now,
         };
         match table.add(&mut self.store, &entry, usize::from(self.limits.masks)) {

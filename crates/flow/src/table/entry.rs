@@ -4,6 +4,7 @@ use super::Table;
 use crate::flow_mod::FlowFlags;
 use crate::store::{Afterwards, Store};
 use crate::store::{Full, RecordId, Rule};
+use crate::tally::Counted;
 use crate::time::Nanos;
 use wire::Key;
 
@@ -23,6 +24,7 @@ pub(crate) struct NewEntry<'a> {
     pub starts_afresh: bool,
     pub age_ns: u64,
     pub idle_ns: u64,
+    pub counted: Counted,
     pub now: Nanos,
 }
 
@@ -68,6 +70,7 @@ impl Table {
         // One that comes back was not used here: its cold part knows when it was.
         let written = if entry.idle_ns == 0 { entry.now } else { Nanos(0) };
         store.arena.record(id).write(&packed[..words], rule, entry.cookie, id, written);
+        store.arena.record(id).count_as_guest(entry.counted.packets, entry.counted.bytes);
         fill_cold(store, id, self.number, entry);
         if let Err(full) = self.link(store, number, head, id, hash) {
             store.arena.free(id);

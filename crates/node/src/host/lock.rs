@@ -4,7 +4,7 @@ use api::GroupName;
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, Read, Seek, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -101,10 +101,11 @@ impl RunDir {
             return Err(LockError::TooLong { path: path.into() });
         }
         let failed = |step| move |source| LockError::Io { path: path.into(), step, source };
-        std::fs::create_dir_all(path).map_err(failed("creating it"))?;
+        make_directory(path).map_err(failed("creating it"))?;
         let mut options = OpenOptions::new();
-        let opened =
-            options.read(true).write(true).create(true).truncate(false).open(path.join(api::LOCK));
+        // Whoever may open it could hold it.
+        options.read(true).write(true).create(true).truncate(false).mode(0o600);
+        let opened = options.open(path.join(api::LOCK));
         let mut lock = opened.map_err(failed("opening its lock file"))?;
         let owner = read_owner(&mut lock);
         if !within_patience(|| flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok()) {
@@ -186,6 +187,15 @@ impl RunDir {
         listener.set_nonblocking(true)?;
         Ok(listener)
     }
+}
+
+/// Makes a run directory through which all may pass: each socket says itself who may open it.
+fn make_directory(path: &Path) -> io::Result<()> {
+    if path.is_dir() {
+        return Ok(());
+    }
+    std::fs::create_dir_all(path)?;
+    std::fs::set_permissions(path, Permissions::from_mode(0o755))
 }
 
 /// Asks until the answer is yes, or [`PATIENCE`] is over.

@@ -1,5 +1,6 @@
 //! What a node asks of its host: one instance per run directory, few privileges, enough descriptors, and systemd's attention.
 
+pub mod confine;
 pub(crate) mod cores;
 mod identity;
 mod limits;

@@ -4,6 +4,7 @@
 //! starts the ports' thread, drops the rest, and only then starts workers, runtime and store.
 
 use caps::{CapSet, Capability, CapsHashSet};
+use rustix::fs::Mode;
 
 /// What the ports' thread keeps, and why.
 const NEEDED: &[(Capability, &str)] = &[
@@ -76,6 +77,12 @@ pub fn keep_what_guests_need() -> Result<(), PrivilegeError> {
     set(&kept)?;
     caps::set(None, CapSet::Inheritable, &kept).map_err(failed("handing them down"))?;
     caps::set(None, CapSet::Ambient, &kept).map_err(failed("handing them down"))
+}
+
+/// Has what this process makes from now on be its owner's alone, whatever it was started with: state tells all tenants' rules. What others may
+/// open says so itself.
+pub fn keep_files_private() {
+    rustix::process::umask(Mode::RWXG | Mode::RWXO);
 }
 
 /// Drops everything, on this thread and on those it starts from now on.

@@ -6,7 +6,7 @@ use super::quota::LogQuota;
 use super::vlink::vlink_facts;
 use super::watch::{News, Watch};
 use super::{Answer, Board, Directories, Door, OnFailure, Own, PortStatus, RETRY, Request, Wanted};
-use crate::host::memory;
+use crate::host::{self, memory};
 use crate::offload::{Offload, PortNote};
 use api::{Fault, Happening, Kind, Noun, PortSpec, chain};
 use datapath::{Datapath, PortAt, Queues, QueuesError};
@@ -121,6 +121,7 @@ impl Keeper {
                 .with_ledger(ledger)
                 .with_owner(owner)
                 .with_guest_bounds(guest_bounds())
+                .with_confined_guests(host::confine::unprivileged_where_possible)
                 .with_ends(ends)
                 .with_bells(bells),
             next_retry: Instant::now() + RETRY,

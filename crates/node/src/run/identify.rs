@@ -26,7 +26,19 @@ pub fn identify(state_dir: &Path, host: &mut Host) -> Result<(), RunError> {
             // Before there were identities, ids were derived from the machine's.
             let is_older = state_dir.join(FILE_NAME).exists();
             let inherited = is_older.then_some(&*host.node_id);
-            Identity::make(state_dir, &machine, inherited).map_err(failed("keep its identity"))?
+            match (Identity::make(state_dir, &machine, inherited), inherited) {
+                (Ok(made), _) => made,
+                // A full disk: the next start finds out the same.
+                (Err(error), Some(id)) => {
+                    tracing::error!(
+                        remedy = "make room, or let it write",
+                        "{}: not kept: {error}",
+                        path.display()
+                    );
+                    Identity { node_id: id.into(), copied_from: None }
+                }
+                (Err(error), None) => return Err(failed("keep its identity")(error)),
+            }
         }
     };
     if let Some(origin) = &found.copied_from {
@@ -64,6 +76,19 @@ mod tests {
             (identified(older.path()), identified(older.path())),
             ("machine".into(), "machine".into())
         );
+    }
+
+    /// The name of its file is taken, so that it cannot be written: root may write to any directory.
+    #[test]
+    fn a_full_disk_keeps_no_older_directory_from_being_the_node_that_it_was() {
+        let (new, older) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        std::fs::write(older.path().join(FILE_NAME), "").unwrap();
+        for directory in [&new, &older] {
+            std::fs::create_dir(directory.path().join("identity.new")).unwrap();
+        }
+        assert_eq!([identified(older.path()), identified(older.path())], ["machine", "machine"]);
+        let error = identify(new.path(), &mut host()).unwrap_err().to_string();
+        assert!(error.contains("keep its identity"), "ids that change at each start: {error}");
     }
 
     #[test]

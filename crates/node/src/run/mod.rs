@@ -19,7 +19,7 @@ use crate::circuits::Circuits;
 use crate::config::{Config, ConfigError, ConfigFile, Host, NodeConfig};
 use crate::feed::Feed;
 use crate::guests::Guests;
-use crate::host::{self, LockError, ReadSocketError, RunDir, notify, privilege};
+use crate::host::{self, LockError, ReadSocketError, RunDir, confine, notify, privilege};
 use crate::http;
 use crate::member::{self, Membership};
 use crate::offload::{self, Offload};
@@ -205,6 +205,7 @@ fn start_with_privileges(
         Ports::start(directories, offload.clone()).map_err(system("start its ports' thread"))?;
     let steer = Steer::start().map_err(system("start its steering thread"))?;
     privilege::drop_all().unwrap_or_else(log);
+    confine::unprivileged_where_possible();
     Ok(Privileged { guests, ports, steer: Arc::new(steer), offload })
 }
 
@@ -387,6 +388,7 @@ fn start_datapath(config: &NodeConfig) -> Result<(Datapath, datapath::Events), R
         cores: config.cores.clone(),
         spin: config.spin,
         rungs: config.rungs,
+        confine: confine::worker_where_possible,
         ..datapath::Config::default()
     };
     Datapath::start(wanted).map_err(|error| {

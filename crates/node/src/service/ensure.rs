@@ -32,7 +32,7 @@ impl Node {
         spec: SwitchSpec,
         keys: Keys,
     ) -> Result<(SwitchView, Came), Refusal> {
-        let change = self.change.lock().await;
+        let change = self.change.of(&spec.name).await;
         let thing = format!("switch {}", spec.name);
         let (member, came) = match self.directory.by_name(&spec.name) {
             Some(member) => {
@@ -84,7 +84,7 @@ impl Node {
     /// # Errors
     /// As for making or changing one.
     pub async fn ensure_port(&self, switch: &str, keys: Keys) -> Result<(PortView, Came), Refusal> {
-        let change = self.change.lock().await;
+        let change = self.change.of(switch).await;
         let member = self.member(switch)?;
         let named = keys.get("name").and_then(Value::as_str).map(str::parse::<PortName>);
         let there = named.and_then(Result::ok).and_then(|name| member.port(&name));

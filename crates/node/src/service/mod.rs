@@ -7,7 +7,7 @@
 //!
 //! ## Invariants
 //!
-//! * **One change at a time** of what exists: [`Node::change`] is held across each. Rules change without it.
+//! * **One change at a time** of what exists: [`Node::change`] is held across each, and switches take turns. Rules change without it.
 //! * **In force, then on disk, then answered**: a change that is in force but could not be saved is answered as such
 //!   ([`Why::NotSaved`]) and saved when the disk is back.
 //! * A change refused changed nothing.
@@ -25,6 +25,7 @@ mod facts;
 mod moves;
 mod numbers;
 mod offload;
+mod order;
 mod owner;
 mod parts;
 mod plan;
@@ -40,6 +41,7 @@ mod steering;
 mod switches;
 mod taken;
 mod things;
+mod turns;
 mod view;
 mod wanted;
 mod watch;
@@ -152,7 +154,7 @@ pub struct Node {
     /// Guests and circuits in force.
     things: things::Shelf,
     /// Held by whoever changes what exists.
-    change: tokio::sync::Mutex<()>,
+    change: turns::Turns,
     /// Certificates of switches without their own; a reload may change them.
     tls: Mutex<Option<TlsSpec>>,
     pump: Mutex<Option<Pump>>,
@@ -205,7 +207,7 @@ impl Node {
             circuits: parts.circuits,
             captures: Captures::default(),
             things: things::Shelf::default(),
-            change: tokio::sync::Mutex::new(()),
+            change: turns::Turns::default(),
             tls,
             pump: Mutex::new(Some(pump)),
             secret: start::random_secret(),
@@ -263,7 +265,7 @@ impl Node {
     /// Ends everything in order: connections, ports, events. TAPs stay, with their addresses, for the next start; steering, and flows past
     /// the workers, go on in the kernel.
     pub async fn stop(&self) {
-        let _change = self.change.lock().await;
+        let _change = self.change.of_all().await;
         for member in self.directory.all() {
             member.stop_agent().await;
         }
@@ -271,9 +273,21 @@ impl Node {
         self.ports.stop(Keep::Interface).await;
         self.steer.stop().await;
         self.offload.stop().await;
-        self.directory.all().iter().for_each(|member| member.switch.keep_last_uses());
+        self.directory.all().iter().for_each(|member| self.keep_last(member));
         drop(self.pump.lock().unwrap_or_else(PoisonError::into_inner).take());
         self.store.flushed().await;
+    }
+
+    /// Keeps what a switch's rules and ports have at the end.
+    fn keep_last(&self, member: &Member) {
+        member.switch.keep_last_uses();
+        member.switch.keep_counts();
+        let numbers: Vec<u32> = member.state().ports.values().map(|port| port.number).collect();
+        let counters =
+            |number: u32| Some((number, self.datapath.port_counters(member.at(number))?));
+        let counted: Vec<_> = numbers.into_iter().filter_map(counters).collect();
+        let ports = counted.iter().map(|(number, counters)| (*number, counters));
+        self.store.put_port_counts(&member.name(), ports);
     }
 
     /// Certificates of switches without their own.

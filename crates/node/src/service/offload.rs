@@ -69,7 +69,7 @@ impl Node {
     /// # Errors
     /// The kernel does not let it, or it is in force but not saved.
     pub async fn set_offload(&self, on: bool) -> Result<OffloadView, Refusal> {
-        let change = self.change.lock().await;
+        let change = self.change.of_all().await;
         let is_on = self.offload.look().await.map_err(impossible)?.is_on;
         match on {
             _ if on == is_on => {}
@@ -120,7 +120,7 @@ impl Node {
         &self,
         policy: OffloadPolicy,
     ) -> Result<OffloadPolicy, Refusal> {
-        let change = self.change.lock().await;
+        let change = self.change.of_all().await;
         let thing = format!("offload policy {}", policy.name);
         if self.policies().file.iter().any(|other| other.name == policy.name) {
             Owner::File.must_be_api(&thing, "change it")?;
@@ -146,7 +146,7 @@ impl Node {
     /// # Errors
     /// There is none of that name, the file or a part has it, or it is gone but that is not saved.
     pub async fn remove_offload_policy(&self, name: &str) -> Result<(), Refusal> {
-        let change = self.change.lock().await;
+        let change = self.change.of_all().await;
         let thing = format!("offload policy {name}");
         let before = self.policies().api.len();
         self.policies().api.retain(|policy| policy.name != name);

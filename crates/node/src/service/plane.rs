@@ -101,7 +101,10 @@ impl Journal for Gate {
         if self.open.load(Relaxed) {
             let is_other = matches!(
                 change,
-                Change::Tables(_) | Change::PortConfig { .. } | Change::Used { .. }
+                Change::Tables(_)
+                    | Change::PortConfig { .. }
+                    | Change::Used { .. }
+                    | Change::Counted(_)
             );
             self.rules.fetch_add(u64::from(!is_other), Relaxed);
             self.journal.record(change);

@@ -28,7 +28,7 @@ impl Node {
     /// # Errors
     /// It cannot be right, contradicts another one, or cannot be opened now; or it is made but not saved.
     pub async fn add_port(&self, switch: &str, keys: Keys) -> Result<PortView, Refusal> {
-        let change = self.change.lock().await;
+        let change = self.change.of(switch).await;
         let name = self.make_port(&self.member(switch)?, keys).await?;
         drop(change);
         self.saved(&label(switch, &name)).await?;
@@ -105,7 +105,7 @@ impl Node {
     /// # Errors
     /// There is none of that name or number, it is the file's, or it is gone but that is not saved.
     pub async fn remove_port(&self, switch: &str, key: &str) -> Result<(), Refusal> {
-        let change = self.change.lock().await;
+        let change = self.change.of(switch).await;
         let member = self.member(switch)?;
         let (name, port) = member.port(key).ok_or_else(|| Refusal::no_port(switch, key))?;
         let thing = label(switch, &name);
@@ -126,7 +126,7 @@ impl Node {
         key: &str,
         patch: &PortPatch,
     ) -> Result<PortView, Refusal> {
-        let change = self.change.lock().await;
+        let change = self.change.of(switch).await;
         let member = self.member(switch)?;
         let (name, port) = member.port(key).ok_or_else(|| Refusal::no_port(switch, key))?;
         let thing = label(switch, &name);

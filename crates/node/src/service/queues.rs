@@ -53,7 +53,7 @@ impl Node {
         key: &str,
         change: impl FnOnce(&PortSpec) -> Result<PortSpec, Refusal>,
     ) -> Result<(), Refusal> {
-        let changing = self.change.lock().await;
+        let changing = self.change.of(switch).await;
         let member = self.member(switch)?;
         let (name, port) = member.port(key).ok_or_else(|| Refusal::no_port(switch, key))?;
         let thing = label(switch, &name);

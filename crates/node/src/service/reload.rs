@@ -64,7 +64,7 @@ impl Node {
     /// # Errors
     /// Something contradicts what another owner has, or the host refuses a change of a port: nothing has changed then.
     async fn reload(&self, config: &Config) -> Result<(), Refusal> {
-        let _change = self.change.lock().await;
+        let _change = self.change.of_all().await;
         let tls_before = self.tls();
         self.set_tls(config.node.tls.clone());
         if let Err(refusal) = self.apply_file(config).await {

@@ -4,6 +4,7 @@ use super::Node;
 use super::arrival::Arrival;
 use super::directory::{Member, MemberPort};
 use super::numbers::{Numbers, named};
+use super::order::{MANY_RULES, lightest_first, weight};
 use super::owner::Owner;
 use super::parts::KeptPart;
 use super::plan::{Forgettable, KeptThings, Plan, PlannedPort, PlannedSwitch, plan};
@@ -61,7 +62,7 @@ impl Node {
         kept: &Kept,
         on_conflict: OnConflict,
     ) -> Result<(), StartError> {
-        let _change = self.change.lock().await;
+        let _change = self.change.of_all().await;
         let parts = self.kept_parts(kept)?;
         let found = plan(config, &parts, &kept_things(config, &parts, kept)?);
         self.settle_contradictions(&found, on_conflict)?;
@@ -74,7 +75,12 @@ impl Node {
         };
         let parts: Vec<_> = parts.iter().filter(forgotten).collect();
         self.restore_guests(config, &parts).await;
-        for planned in &found.switches {
+        let weight = |planned: &PlannedSwitch| {
+            let ports = planned.ports.iter().map(|port| port.spec.kind.kind());
+            let rules = kept.rules_up_to(planned.name(), MANY_RULES)?;
+            Ok::<_, StoreError>(weight(ports, rules))
+        };
+        for planned in lightest_first(&found.switches, weight)? {
             self.restore_switch(planned, kept).await?;
         }
         self.settle_parts(&parts, kept).await?;
@@ -139,6 +145,10 @@ impl Node {
             tracing::error!(remedy = refusal.fault.remedy, "{refusal}");
         }
         self.restore_rules(&member, kept)?;
+        for (number, before) in kept.port_counts(name)? {
+            self.datapath.count_before(member.at(number), &before);
+        }
+        self.store.forget_counts(name);
         if planned.past_is_unknown {
             let named = named(&member.switch).into_iter().filter_map(PortNumber::new);
             named.for_each(|number| member.state().numbers.note(number, true));

@@ -20,13 +20,16 @@ use port::{Keep, NetnsRef};
 use std::sync::Arc;
 use std::time::Duration;
 
+/// Under whose name switches are made: together they have one place among those that wait.
+const NEW: &str = "";
+
 impl Node {
     /// Makes a switch.
     ///
     /// # Errors
     /// It contradicts another one, an address cannot be bound, or it is made but not saved.
     pub async fn add_switch(&self, spec: SwitchSpec) -> Result<SwitchView, Refusal> {
-        let change = self.change.lock().await;
+        let change = self.change.of(NEW).await;
         let member = self.make_switch(spec).await?;
         drop(change);
         self.saved(&format!("switch {}", member.name())).await?;
@@ -57,7 +60,7 @@ impl Node {
         name: &str,
         patch: &SwitchPatch,
     ) -> Result<SwitchView, Refusal> {
-        let change = self.change.lock().await;
+        let change = self.change.of(name).await;
         let member = self.member(name)?;
         let thing = format!("switch {name}");
         member.owner().must_be_api(&thing, "change it")?;
@@ -154,7 +157,7 @@ impl Node {
     /// # Errors
     /// There is none of that name, it is the file's, or it is gone but that is not saved.
     pub async fn remove_switch(&self, name: &str) -> Result<(), Refusal> {
-        let change = self.change.lock().await;
+        let change = self.change.of(name).await;
         let member = self.member(name)?;
         let thing = format!("switch {name}");
         member.owner().must_be_api(&thing, "remove it")?;
@@ -287,7 +290,8 @@ impl Node {
 
     /// Tries again what could not be bound.
     pub(super) async fn retry_agent(&self, member: &Member) {
-        let _change = self.change.lock().await;
+        // Time goes on for others' rules meanwhile.
+        let Some(_change) = self.change.if_free() else { return };
         if self.start_agent(member).await.is_ok() {
             tracing::info!("switch {}: listening now", member.name());
         }

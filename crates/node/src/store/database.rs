@@ -324,6 +324,29 @@ impl File {
         found.ok_or_else(|| StoreError::Damaged { path: path.into(), cause: cause.into() })
     }
 
+    /// How many records of a kind a switch has; at most `most` are counted.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn count_up_to(
+        &self,
+        path: &Path,
+        kind: Kind,
+        switch: &str,
+        most: usize,
+    ) -> Result<usize, StoreError> {
+        let read = || -> Result<usize, redb::Error> {
+            let Some(records) = self.records(kind)? else { return Ok(0) };
+            let after = successor(switch);
+            let range = records.range((switch, &[][..])..(after.as_str(), &[][..]))?;
+            range.take(most).try_fold(0, |count, entry| {
+                entry?;
+                Ok(count + 1)
+            })
+        };
+        guarded(path, || read().map_err(|source| StoreError::reading(path, source)))
+    }
+
     fn records(&self, kind: Kind) -> Result<Option<ReadOnlyRecords>, redb::Error> {
         match self.database.begin_read()?.open_table(table(kind)) {
             Ok(records) => Ok(Some(records)),

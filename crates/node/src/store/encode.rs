@@ -135,6 +135,7 @@ pub fn read_entry(bytes: &[u8], ends: &Ends, now: Moment) -> Result<FlowEntry, B
         note: bytes.u32()?,
         age_ns: stamp::age(&bytes.take()?, now),
         idle_ns: 0,
+        counted: flow::Counted::default(),
         instructions: read_instructions(&mut bytes)?,
     })
 }

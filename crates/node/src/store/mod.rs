@@ -24,6 +24,7 @@
 //! One writer thread owns the file after [`Kept`] is dropped. Everybody else puts records into one queue under a short lock.
 
 mod checksum;
+mod counts;
 mod database;
 mod described;
 mod encode;
@@ -39,7 +40,10 @@ mod writer;
 
 use crate::journal::{Change, FlowEntry, FlowId, Journal, TableNames, Wait};
 use api::{PartName, PortName, PortSpec, Revision, SwitchName, SwitchSpec};
+use counts::Counts;
 use database::File;
+use datapath::PortCounters;
+use flow::Counted;
 use pending::{Kind, Record, Thing};
 use port::Ends;
 use stamp::{Clock, Moment, machine_clock};
@@ -149,6 +153,7 @@ impl Store {
             | Change::MeterGone(_)
             | Change::Tables(_)
             | Change::Used { .. }
+            | Change::Counted(_)
             | Change::PortConfig { .. } => {}
         }
     }
@@ -181,6 +186,23 @@ impl Store {
     /// Remembers which numbers a switch's ports have had, among the ports' own.
     pub fn put_numbers(&self, switch: &SwitchName, numbers: &[u8]) {
         self.put(Kind::Number, switch, PAST, Some(numbers.into()));
+    }
+
+    /// Keeps what a switch's ports have counted, by number, for the next start.
+    pub fn put_port_counts<'a>(
+        &self,
+        switch: &SwitchName,
+        ports: impl Iterator<Item = (u32, &'a PortCounters)>,
+    ) {
+        let record = counts::port_bytes(ports).into_boxed_slice();
+        self.put(Kind::Counts, switch, counts::PORTS, Some(record));
+    }
+
+    /// Forgets what rules and ports had counted: it is taken back once.
+    pub fn forget_counts(&self, switch: &SwitchName) {
+        [counts::RULES, counts::PORTS]
+            .iter()
+            .for_each(|id| self.put(Kind::Counts, switch, id, None));
     }
 
     /// Forgets a port and its number.
@@ -407,6 +429,29 @@ impl Kept {
         Ok(found)
     }
 
+    /// What a switch's ports had counted when the node ended in order, by number.
+    ///
+    /// # Errors
+    /// The file is damaged.
+    pub fn port_counts(&self, switch: &SwitchName) -> Result<Vec<(u32, PortCounters)>, StoreError> {
+        let mut found = Vec::new();
+        self.read(Kind::Counts, Some(switch), |id, record| {
+            if id == counts::PORTS {
+                found = counts::read_ports(record)?;
+            }
+            Some(())
+        })?;
+        Ok(found)
+    }
+
+    /// How many rules a switch has; at most `most` are counted.
+    ///
+    /// # Errors
+    /// The file is damaged.
+    pub fn rules_up_to(&self, switch: &SwitchName, most: usize) -> Result<usize, StoreError> {
+        self.file.count_up_to(&self.path, Kind::Flow, switch, most)
+    }
+
     /// Every meter, group and rule of a switch, in an order in which they can be added.
     ///
     /// # Errors
@@ -419,11 +464,19 @@ impl Kept {
         let now = (self.clock)();
         let mut uses = Uses::default();
         self.read(Kind::Used, Some(switch), |_, record| uses.read(record, now))?;
+        let mut counts = Counts::default();
+        self.read(Kind::Counts, Some(switch), |id, record| {
+            if id == counts::RULES {
+                counts = Counts::read(record, now)?;
+            }
+            Some(())
+        })?;
         for kind in [Kind::Meter, Kind::Group, Kind::Flow] {
             self.read(kind, Some(switch), |id, record| {
                 let mut change = read_change(kind, id, record, &self.ends, now)?;
                 if let Change::FlowSet(_, entry) = &mut change {
                     entry.idle_ns = uses.idle_ns(id, entry.age_ns);
+                    entry.counted = counts.of(id, entry.age_ns);
                 }
                 restore(change);
                 Some(())
@@ -508,8 +561,9 @@ impl Kept {
     /// The file is damaged.
     pub fn orphans(&self, known: &[SwitchName]) -> Result<Vec<String>, StoreError> {
         let mut found = BTreeSet::new();
-        // Uses may be noted while their switch goes; without its rules they are nothing.
-        for kind in Kind::ALL.into_iter().filter(|kind| *kind != Kind::Used) {
+        // Uses may be noted while their switch goes; without its rules they are nothing, as are counts.
+        let is_nothing = |kind: &Kind| matches!(kind, Kind::Used | Kind::Counts);
+        for kind in Kind::ALL.into_iter().filter(|kind| !is_nothing(kind)) {
             found.extend(self.file.switches(&self.path, kind)?);
         }
         found.remove(NO_SWITCH);
@@ -554,6 +608,7 @@ fn read_change(kind: Kind, id: &[u8], record: &[u8], ends: &Ends, now: Moment) -
         | Kind::Number
         | Kind::PortConfig
         | Kind::Used
+        | Kind::Counts
         | Kind::Tables
         | Kind::Steer
         | Kind::Node
@@ -585,6 +640,12 @@ impl SwitchJournal {
         let stamp = stamp::bytes(0, (self.clock)());
         let record = (!uses.is_empty()).then(|| [&stamp[..], &uses].concat());
         self.put(Kind::Used, vec![class], record);
+    }
+
+    fn put_counts(&self, rules: &[(FlowId, Counted)]) {
+        let named = rules.iter().map(|(id, counted)| (encode::id_bytes(id, &self.ends), *counted));
+        let record = counts::bytes(named, (self.clock)());
+        self.put(Kind::Counts, counts::RULES.into(), Some(record));
     }
 
     fn put(&self, kind: Kind, id: Vec<u8>, record: Option<Vec<u8>>) {
@@ -623,6 +684,7 @@ impl Journal for SwitchJournal {
             }
             Change::MeterGone(id) => self.put_numbered(Kind::Meter, id, None),
             Change::Used { class, idle_ns } => self.put_uses(class, &idle_ns),
+            Change::Counted(rules) => self.put_counts(&rules),
             Change::Tables(tables) => {
                 self.put(Kind::Tables, Vec::new(), tables.as_ref().map(tables::bytes));
             }

@@ -25,6 +25,8 @@ pub enum Kind {
     Flow,
     /// For how long rules have gone unused (see `uses`); id = the class of their idle timeouts.
     Used,
+    /// What rules and ports had counted at the end (see `counts`); id = of which.
+    Counts,
     /// The tables of a pipeline that has not all of them, or has named them (see `tables`); without id.
     Tables,
     /// What steering was asked for (see `crate::steer::kept`); of no switch, which is written as the empty name.
@@ -39,7 +41,7 @@ pub enum Kind {
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Kind; 13] = [
+    pub const ALL: [Kind; 14] = [
         Kind::Switch,
         Kind::Port,
         Kind::Number,
@@ -48,6 +50,7 @@ impl Kind {
         Kind::Meter,
         Kind::Flow,
         Kind::Used,
+        Kind::Counts,
         Kind::Tables,
         Kind::Steer,
         Kind::Node,
@@ -66,6 +69,7 @@ impl Kind {
             Kind::Meter => "meters",
             Kind::Flow => "flows",
             Kind::Used => "uses",
+            Kind::Counts => "counts",
             Kind::Tables => "tables",
             Kind::Steer => "steer",
             Kind::Node => "node",

@@ -4,10 +4,10 @@
 //! it, and notices when the name is no longer its.
 
 use super::StoreError;
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, Permissions};
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// A file and its name.
@@ -16,6 +16,13 @@ pub(super) struct Place {
     path: PathBuf,
     /// Keeps the file, whatever becomes of the name.
     pin: File,
+}
+
+/// Takes away what an earlier release or a copy left open. On a disk that cannot be written it stays so.
+fn close_to_others(file: &File) {
+    if file.metadata().is_ok_and(|found| found.permissions().mode() & 0o077 != 0) {
+        let _ = file.set_permissions(Permissions::from_mode(0o600));
+    }
 }
 
 impl Place {
@@ -41,6 +48,7 @@ impl Place {
             Err(error) => return Err(failed(error)),
         }
         let pin = File::open(path).map_err(failed)?;
+        close_to_others(&pin);
         Ok(Self { path: path.into(), pin })
     }
 

@@ -69,6 +69,7 @@ fn payload(kind: Kind, record: &[u8], now: Moment) -> Option<Vec<u8>> {
         | Kind::Number
         | Kind::PortConfig
         | Kind::Used
+        | Kind::Counts
         | Kind::Tables
         | Kind::Steer
         | Kind::Node

@@ -7,7 +7,7 @@ use crate::switch::listener::Event;
 use crate::switch::portions::{Change as UnderWay, PORTION};
 use crate::switch::translate::{self, flag_bits};
 use crate::switch::{Control, Emission, Switch};
-use flow::{Action, EntryId, FlowCommand, FlowFilter, FlowStats, Nanos, Output, Removed};
+use flow::{Action, Counted, EntryId, FlowCommand, FlowFilter, FlowStats, Nanos, Output, Removed};
 use openflow::{ErrorCode, Fault, FlowMod, FlowModCommand};
 
 impl Switch {
@@ -99,6 +99,7 @@ impl Switch {
                 flags: flag_bits(change.flags).bits(),
                 age_ns: change.age_ns,
                 idle_ns: change.idle_ns,
+                counted: change.counted,
                 note: change.note,
                 instructions: change.instructions,
             };
@@ -201,6 +202,7 @@ pub(crate) fn set(entry: &FlowStats) -> Change {
         flags: flag_bits(entry.flags).bits(),
         age_ns: entry.age_ns,
         idle_ns: entry.idle_ns,
+        counted: Counted { packets: entry.packets, bytes: entry.bytes },
         note: entry.note,
         instructions: (*entry.instructions).clone(),
     };

@@ -104,6 +104,7 @@ impl Switch {
             | Change::MeterGone(_)
             | Change::Tables(_)
             | Change::Used { .. }
+            | Change::Counted(_)
             | Change::PortConfig { .. } => Ok(()),
         }
     }

@@ -7,9 +7,11 @@
 //! everything to the millisecond. After a kill an entry may live longer by a quarter of its timeout, or two seconds: an eighth, or one,
 //! passes between two looks, and what is kept is rounded down to as much. None goes early that is used at least twice in its timeout.
 
-use super::Switch;
+use super::{Switch, translate};
 use crate::journal::{Change, FlowId};
 use crate::switch::entries::flow_id;
+use flow::{Counted, FlowStats};
+use openflow::FlowStatsRequest;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -38,6 +40,21 @@ impl Switch {
     /// Keeps all uses as they are at the end.
     pub fn keep_last_uses(&self) {
         self.keep_uses(|_| true, |_| 1);
+    }
+
+    /// Keeps what entries have counted.
+    pub fn keep_counts(&self) {
+        let everything = translate::filter(&FlowStatsRequest::default(), &self.ends);
+        let now = self.now();
+        let control = self.control();
+        let counted = control.pipeline.flows(&everything, now).filter(|entry| entry.packets > 0);
+        let counts = |entry: FlowStats| {
+            let counted = Counted { packets: entry.packets, bytes: entry.bytes };
+            (flow_id(&entry), counted)
+        };
+        let all: Vec<_> = counted.map(counts).collect();
+        drop(control);
+        self.journal.record(Change::Counted(all));
     }
 
     fn keep_uses(&self, due: impl Fn(u8) -> bool, unit_ns: impl Fn(u8) -> u64) {

@@ -32,13 +32,22 @@ use vhost::{GuestBounds, Rights, Role, Session, Settings};
 /// A message names a ring by 8 bits, and a pair has two ("Vring descriptor").
 pub(crate) const PAIRS_MAX: u16 = 128;
 
+/// What there is around a port.
+pub(crate) struct Around<'a> {
+    pub(crate) workers: usize,
+    /// Where it is noted where rings stand.
+    pub(crate) records: Option<&'a Path>,
+    /// What guests may cost.
+    pub(crate) bounds: Option<&'a Arc<GuestBounds>>,
+    /// What the session's thread does first.
+    pub(crate) confine: fn(),
+}
+
 /// Opens a port. It has a guest as soon as one is there.
 pub(crate) fn open(
     (common, guest): (&Common, &VhostUser),
     chosen: &Chosen,
-    workers: usize,
-    records: Option<&Path>,
-    guest_bounds: Option<&Arc<GuestBounds>>,
+    Around { workers, records, bounds, confine }: Around<'_>,
 ) -> Result<OpenPort, OpenError> {
     let name = &common.interface;
     let pairs = common.queues.max(1);
@@ -58,7 +67,8 @@ pub(crate) fn open(
         pairs,
         mtu: common.mtu.unwrap_or(0),
         records,
-        guest_bounds: guest_bounds.cloned(),
+        guest_bounds: bounds.cloned(),
+        confine,
     };
     let session = Session::start(settings)
         .map_err(|source| OpenError::io(name, "start the vhost-user session", source))?;

@@ -46,6 +46,7 @@ pub fn run(args: NodeArgs) -> Result<(), Failure> {
             .iter()
             .try_for_each(|file| out(&format!("removed {}\n", file.display())));
     }
+    node::host::privilege::keep_files_private();
     identify(&config.node.state_dir, &mut host)?;
     // Datapath ids are derived from who the node is, which its state directory says, which the configuration names.
     let config_file = config_file(&args, &host)?;

@@ -72,6 +72,8 @@ pub struct Settings {
     pub records: Option<Records>,
     /// What its guest may cost this process by memory that nobody touched before; `None`: that is not counted.
     pub guest_bounds: Option<Arc<GuestBounds>>,
+    /// What the thread does first: it gives up what it does not need.
+    pub confine: fn(),
 }
 
 /// A port's session; dropping it ends the connection and joins the thread.
@@ -88,14 +90,17 @@ impl Session {
     /// # Errors
     /// The system refuses a thread or a file descriptor.
     pub fn start(settings: Settings) -> io::Result<Self> {
-        let Settings { name, socket, role, pairs, mtu, records, guest_bounds } = settings;
+        let Settings { name, socket, role, pairs, mtu, records, guest_bounds, confine } = settings;
         let attachment = Attachment::new(pairs, mtu, records, guest_bounds)?;
         let theirs = attachment.clone();
         let door = Door::new(socket, role);
         let access = door.access();
         // The kernel keeps 15 bytes of a thread's name.
         let thread = std::thread::Builder::new().name(format!("vu-{name}")).stack_size(STACK);
-        let thread = thread.spawn(move || serve(door, &theirs))?;
+        let thread = thread.spawn(move || {
+            confine();
+            serve(door, &theirs);
+        })?;
         Ok(Self { attachment, access, thread: Some(thread) })
     }
 

@@ -123,7 +123,7 @@ impl Node {
         how: HowToApply,
     ) -> Result<Difference, Refusal> {
         must_be_a_part(name)?;
-        let change = self.change.lock().await;
+        let change = self.change.of_all().await;
         let known = self.parts.lock().get(name).cloned();
         if known.is_none() && text.is_none() {
             return Err(no_part(name));

@@ -126,7 +126,7 @@ proptest! {
     ) {
         let (id, ends) = (FlowId { table, priority, key, mask }, ends());
         assert_eq!(read_id(&id_bytes(&id, &ends), &ends), Ok(id));
-        let entry = FlowEntry { cookie, idle_timeout_s, hard_timeout_s, flags, age_ns, idle_ns: 0, note, instructions };
+        let entry = FlowEntry { cookie, idle_timeout_s, hard_timeout_s, flags, age_ns, idle_ns: 0, counted: flow::Counted::default(), note, instructions };
         assert_eq!(read_entry(&entry_bytes(&entry, &ends, NOW), &ends, NOW), Ok(entry));
     }
 
@@ -173,6 +173,7 @@ fn the_bytes_of_format_2_stay_as_they_are() {
         flags: 1,
         age_ns,
         idle_ns: 0,
+        counted: flow::Counted::default(),
         note,
         instructions,
     };

@@ -76,6 +76,7 @@ fn check_rules(found: &[Change], age_ns: u64, ends: &Ends) {
         flags: 1,
         age_ns,
         idle_ns: 0,
+        counted: flow::Counted::default(),
         note: 0,
         instructions,
     };

@@ -110,3 +110,40 @@ fn a_rule_that_is_added_anew_after_the_last_look_begins_anew() {
     run.live(IDLE_S - 2);
     assert_eq!(run.flows(), 1);
 }
+
+fn counted(kept: &Kept) -> Vec<u64> {
+    let mut found = Vec::new();
+    kept.changes(&sw("sw0"), |change| {
+        let Change::FlowSet(_, entry) = change else { panic!("{change:?}") };
+        found.push(entry.counted.packets);
+    })
+    .unwrap();
+    found
+}
+
+#[test]
+fn counts_are_taken_back_once() {
+    let home = tempfile::tempdir().unwrap();
+    let open = || Store::open(home.path(), &Arc::default()).unwrap();
+    let counters = datapath::PortCounters { rx_frames: 7, ..Default::default() };
+    {
+        let (store, _) = open();
+        let journal = store.journal(&sw("sw0"));
+        (0..2).for_each(|number| journal.record(rule(number)));
+        let Change::FlowSet(id, _) = rule(1) else { unreachable!() };
+        journal.record(Change::Counted(vec![(id, Counted { packets: 9, bytes: 900 })]));
+        store.put_port_counts(&sw("sw0"), [(3, &counters)].into_iter());
+    }
+    {
+        let (store, kept) = open();
+        assert_eq!(counted(&kept), [0, 9]);
+        assert_eq!(kept.port_counts(&sw("sw0")).unwrap(), [(3, counters)]);
+        assert_eq!(kept.port_counts(&sw("sw")).unwrap(), []);
+        assert_eq!(kept.rules_up_to(&sw("sw0"), 9).unwrap(), 2);
+        assert_eq!(kept.rules_up_to(&sw("sw0"), 1).unwrap(), 1);
+        store.forget_counts(&sw("sw0"));
+    }
+    let (_store, kept) = open();
+    assert_eq!(counted(&kept), [0, 0]);
+    assert_eq!(kept.port_counts(&sw("sw0")).unwrap(), []);
+}

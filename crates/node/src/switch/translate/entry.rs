@@ -39,6 +39,7 @@ pub fn flow_mod(change: &FlowMod, ends: &Ends) -> Result<flow::FlowMod, Fault> {
         gives_cookie: change.version.modify_gives_its_cookie(),
         age_ns: 0,
         idle_ns: 0,
+        counted: flow::Counted::default(),
         out_port: out_port(change.out_port),
         out_group: group(change.out_group),
     })
@@ -59,6 +60,7 @@ pub fn flow_mod_of(id: &FlowId, entry: &FlowEntry) -> flow::FlowMod {
         note: entry.note,
         age_ns: entry.age_ns,
         idle_ns: entry.idle_ns,
+        counted: entry.counted,
         may_miss_headers: true,
         ..flow::FlowMod::default()
     }

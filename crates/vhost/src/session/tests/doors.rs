@@ -19,6 +19,7 @@ fn session(path: &Path, role: Role) -> Session {
         mtu: 0,
         records: None,
         guest_bounds: None,
+        confine: || {},
     })
     .unwrap()
 }
@@ -149,6 +150,7 @@ fn who_reads_a_strangers_messages_has_no_privilege() {
         mtu: 0,
         records: None,
         guest_bounds: None,
+        confine: || {},
     })
     .unwrap();
     until(session.attachment(), "it listens", |attachment| {
