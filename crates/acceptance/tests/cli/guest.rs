@@ -215,3 +215,31 @@ fn parts_share_a_switch_that_one_declares() {
     assert_eq!((flows(&place), place.suiro(&["port", "list", "K"]).contains("red")), (0, false));
     assert!(place.suiro(&["port", "list", "K"]).contains("up"));
 }
+
+/// A node as another user, with what guests need and no more, and a guest of it: prints who the guest is.
+const NOT_ROOT: &str = r#"
+set -e
+mkdir -p /run/netns && mount -t tmpfs none /run/netns && mount -t tmpfs none /tmp
+cd /tmp && mkdir run state && chown 65533 run state
+caps=+net_admin,+net_raw,+sys_admin,+sys_ptrace,+dac_override,+setuid,+setgid,+setpcap,+kill,+sys_chroot,+net_bind_service
+printf '[[guest]]\nname = "h1"\nnetns = "not-root-h1"\ncommand = ["sleep", "1000"]\n' >lab.toml
+setpriv --reuid 65533 --regid 65533 --clear-groups --inh-caps=$caps --ambient-caps=$caps "$SUIRO" node --run-dir run --state-dir state 2>log & node=$!
+export SUIRO_API=/tmp/run/api.sock
+timeout 20 sh -c 'until "$SUIRO" status >/dev/null 2>&1; do sleep 0.05; done' || cat log
+"$SUIRO" apply -f lab.toml >/dev/null
+timeout 20 sh -c 'until "$SUIRO" guest exec h1 -- id -un 2>/dev/null; do sleep 0.05; done' || { "$SUIRO" guest show h1; "$SUIRO" guest logs h1; }
+"$SUIRO" part del lab >/dev/null
+kill $node && wait $node
+"#;
+
+#[test]
+fn a_guest_starts_under_a_node_that_is_not_root() {
+    if !privileged() {
+        return;
+    }
+    let mut host = Command::new("unshare");
+    host.args(["--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"]);
+    let run = host.args(["sh", "-c", NOT_ROOT]).env("SUIRO", acceptance::suiro()).output().unwrap();
+    let said = String::from_utf8_lossy(&run.stdout);
+    assert_eq!(said.trim(), "nobody", "{}", String::from_utf8_lossy(&run.stderr));
+}
