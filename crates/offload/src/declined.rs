@@ -255,6 +255,9 @@ pub enum MoveReason {
     /// The provider cannot keep its frames in order.
     #[error("the provider cannot keep its frames in order")]
     OrderUnknown,
+    /// Workers hand each other its frames.
+    #[error("its switch is steered: no worker knows when the last frame of it is sent")]
+    Steered,
     /// Rules change just now.
     #[error("rules change just now")]
     RulesChange,

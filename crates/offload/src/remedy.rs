@@ -81,6 +81,7 @@ impl Declined {
         let moves = [
             MoveReason::NeverQuiet,
             MoveReason::OrderUnknown,
+            MoveReason::Steered,
             MoveReason::RulesChange,
             MoveReason::Adopting,
             MoveReason::Busy,
@@ -205,6 +206,9 @@ fn of_move(reason: &MoveReason) -> &'static str {
             "Wait: it is tried again. A worker that keeps up is quiet often enough."
         }
         MoveReason::OrderUnknown => "Name another rung in the policy.",
+        MoveReason::Steered => {
+            "Steer the switch no more (`suiro steer detach`), or let its flows stay."
+        }
         MoveReason::RulesChange | MoveReason::Adopting | MoveReason::Busy => {
             "Nothing: it is tried again at once."
         }

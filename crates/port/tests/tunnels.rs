@@ -167,6 +167,32 @@ fn congestion_on_the_way_gets_inside_or_the_frame_is_dropped() {
     assert_eq!(lost(&drops), [(DropReason::Ecn, 1)]);
 }
 
+/// As a worker does, which ends a round only if it brought frames.
+#[test]
+fn a_tunnel_whose_rounds_bring_nothing_but_losses_goes_on_receiving() {
+    let Some(lab) = hosts("losses") else { return };
+    let mut far = end(&lab, "b", 7);
+    let socket = inside(&lab, "s", || UdpSocket::bind((NEAR, 0)).expect("a socket"));
+    rustix::net::sockopt::set_ip_tos(&socket, 3).expect("congestion experienced");
+    let send = |inner: u8| {
+        let datagram = [&Vxlan { vni: 7 }.emit()[..], &udp(8, inner)].concat();
+        socket.send_to(&datagram, (FAR, 4789)).expect("sent");
+    };
+    let (mut drops, mut batch) = (Drops::default(), RxBatch::default());
+    for round in 1..=20 {
+        send(0);
+        let rx = far.rx[0].as_mut();
+        let patience = Timespec { tv_sec: 5, tv_nsec: 0 };
+        let wait = &mut [PollFd::from_borrowed_fd(rx.readiness(), PollFlags::IN)];
+        assert_ne!(poll(wait, Some(&patience)).expect("poll"), 0, "round {round}");
+        batch.clear();
+        assert_eq!(rx.rx(&mut batch, &mut drops).expect("the sockets work"), 0);
+        assert_eq!(lost(&drops), [(DropReason::Ecn, round)]);
+    }
+    send(2);
+    assert_eq!(received(&mut far, 1).0, [udp(8, 3)]);
+}
+
 #[test]
 fn the_outer_packet_has_the_ecn_inside_and_the_dscp_that_was_asked_for() {
     let Some(lab) = hosts("dscp") else { return };

@@ -61,6 +61,11 @@ impl Datapath {
         }
     }
 
+    /// Whether workers hand each other frames of the switch.
+    pub fn steers(&self, switch: SwitchId) -> bool {
+        self.registry().switches.get(&switch).is_some_and(|entry| entry.steered.is_some())
+    }
+
     /// Whether the switch is there, and steered by this.
     pub fn is_steered(&self, steering: &Steering) -> bool {
         self.registry().ix_of(steering).is_some()

@@ -7,7 +7,7 @@ use datapath::{Datapath, OnlyHere, PastWorkers, PortAt, Publisher, Samples, Swit
 use flow::{BucketShape, Counted, Nanos, PortNo, SharedBucket, Snapshot};
 use offload::{
     Counts, Declined, Facts, FlowName, FlowProgram, FlowReason, LimitId, MAX_LIMITS, MAX_SHAPES,
-    PolicyReason, PortReason, Work, World, known,
+    MoveReason, PolicyReason, PortReason, Work, World, known,
 };
 use port::Sent;
 use std::cell::Cell;
@@ -249,6 +249,10 @@ impl Tables {
         (before, to_door): (&[LimitId], bool),
         now: Nanos,
     ) -> Result<FlowProgram, Declined> {
+        let is_steered = |datapath: &Arc<Datapath>| datapath.steers(from.switch);
+        if self.datapath.as_ref().is_some_and(is_steered) {
+            return Err(MoveReason::Steered.into());
+        }
         let snapshot = &*self.tables(from.switch).ok_or(PortReason::Gone)?;
         let resolved = snapshot.resolve(key, &known(key), now);
         let before = Cell::new(before);

@@ -129,17 +129,23 @@ fn flows_come_by_a_tunnel_past_the_worker_and_none_of_their_frames_is_lost_late_
     go_by_a_tunnel(Change::In);
 }
 
-fn go_by_a_tunnel(changed: Change) {
-    if !privileged() {
-        return;
-    }
-    let mut place = hosts();
+/// Hosts whose UDP flows leave with their first frame.
+fn ready() -> Place {
+    let place = hosts();
     for (guest, other, address) in [("g1", "g2", "10.0.0.2"), ("g2", "g1", "10.0.0.1")] {
         introduce(&place, guest, &mac(&place, other), address);
     }
     assert!(place.reaches("g1", "10.0.0.2"));
     place.suiro(&["offload", "policy", "add", "all", "--match", "udp", "--when", "first"]);
     place.suiro(&["offload", "on"]);
+    place
+}
+
+fn go_by_a_tunnel(changed: Change) {
+    if !privileged() {
+        return;
+    }
+    let mut place = ready();
     let talk = Talk::of(PAIRS);
     change(&place, &talk, (changed, 0));
     let before = WAY.map(|(at, _)| passed(&place, at));
