@@ -4,7 +4,7 @@
 
 use api::PortKind;
 
-/// Rules that come back in a millisecond. Measured, roundly.
+/// Rules that come back in a millisecond. Chosen: their order of magnitude, which is all that an order needs.
 const RULES_IN_MS: u64 = 100;
 /// Who has as many has many: they are not counted on.
 pub const MANY_RULES: usize = 20_000;
@@ -14,7 +14,7 @@ pub fn weight(ports: impl Iterator<Item = PortKind>, rules: usize) -> u64 {
     ports.map(opening_ms).sum::<u64>() + rules as u64 / RULES_IN_MS
 }
 
-/// Measured with two cores and nothing else to do: programs of eBPF, and queues that the kernel waits for, cost.
+/// Chosen: orders of magnitude. Programs of eBPF, and queues that the kernel waits for, cost.
 fn opening_ms(kind: PortKind) -> u64 {
     match kind {
         PortKind::AfXdp => 100,
