@@ -17,7 +17,8 @@ pub const CAPTURE_RING: u32 = 4 << 20;
 #[serde(deny_unknown_fields)]
 pub struct CaptureSpec {
     /// Where: `SWITCH:PORT`, with `:rx` or `:tx` for one side only, or `:outside` for a tunnel's packets on the underlay; `SWITCH` for all of its ports;
-    /// `tunnel:PORT:outside` or `:inside`, and `link:PORT` for both ends of a vlink of that name, in whichever switch; `drops` or `drops:SWITCH` for what is lost.
+    /// `tunnel:PORT:outside` or `:inside`, and `link:PORT` for both ends of a vlink of that name, in whichever switch; `controller:SWITCH` for packet-ins and packet-outs; `drops` or `drops:SWITCH` for
+    /// what is lost.
     #[schema(example = json!(["sw0:vm1", "drops"]))]
     pub points: Vec<String>,
     /// Which of them: a match, as flows have it. `in_port` is the port that sees the frame.
@@ -36,6 +37,9 @@ pub struct CaptureSpec {
     /// Most bytes of a frame to keep.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub snap: Option<u32>,
+    /// Most bytes behind the transport header to keep; in a tunnel's packet outside, behind that of the frame inside. 0: headers alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub payload: Option<u32>,
     /// Bytes of each worker's ring, rounded up to a power of two.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ring: Option<u32>,

@@ -81,7 +81,7 @@ pub use name::{
     BadText, Cookie, Dpid, Dscp, FileMode, GroupName, IfName, KeyPath, Mac, Netns, PartName, Peer,
     PortName, SocketPath, SteerPoint, SwitchName, UserName,
 };
-pub use node::{DEFAULT_RUN_DIR, LOCK, NodeView, READ_SOCKET, StoreView};
+pub use node::{CAPTURE_SOCKET, DEFAULT_RUN_DIR, LOCK, NodeView, READ_SOCKET, StoreView};
 pub use number::PortNumber;
 pub use offload::{
     OffloadPolicy, OffloadPolicyView, OffloadRung, OffloadSwitch, OffloadView, OffloadWhy,

@@ -10,6 +10,8 @@ pub const DEFAULT_RUN_DIR: &str = "/run/suiro";
 pub const LOCK: &str = "lock";
 /// The socket in a run directory for those who may only read.
 pub const READ_SOCKET: &str = "read.sock";
+/// The socket in a run directory for those who may capture, too.
+pub const CAPTURE_SOCKET: &str = "capture.sock";
 
 /// The node.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]

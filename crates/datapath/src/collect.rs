@@ -11,7 +11,7 @@ use crate::packet_in::{HeldFrame, Pieces};
 use crate::pending::{Entry, HeadRef};
 use crate::transmit::Transmit;
 use flow::{Nanos, Packet, PacketIn, PortNo, Then};
-use port::{Body, Drops, Lost, Sent};
+use port::{Body, Drops, Lost, Sent, TxFrame};
 use std::sync::atomic::Ordering::Relaxed;
 use wire::{BATCH, DropReason, Field, Head};
 
@@ -424,6 +424,13 @@ impl flow::Sink for Collector<'_, '_> {
     }
 
     fn packet_in(&mut self, index: usize, packet: &Packet<'_>, why: PacketIn) {
+        if self.tx.taps.is_on() {
+            let at = PortAt { switch: self.switch.shared.id, port: packet.in_port() };
+            let (head, body) = (packet.head.bytes(), self.body(self.heads[index]));
+            let offload = packet.offload;
+            let frame = TxFrame { head, body, offload, tunnel_id: 0, tun_dst: 0 };
+            self.tx.taps.packet_in(at, self.now, &frame, &why);
+        }
         let (queued, lost) = self.queue_packet_in(index, packet, why);
         self.counters().packet_ins.add(queued);
         for _ in 0..lost {

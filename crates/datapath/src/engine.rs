@@ -6,12 +6,14 @@ use crate::event::EventRing;
 use crate::id::PortIx;
 use crate::local::World;
 use crate::pending::Chain;
+use crate::rung::Rung;
 use crate::scratch::Scratch;
 use crate::shape::{Sending, Shaper, dissolve};
 use crate::taps::Taps;
 use crate::touch::{Touch, Touching};
 use flow::{Nanos, Workspace};
 use port::Lost;
+use std::cell::Cell;
 use std::sync::Arc;
 use wire::DropReason;
 
@@ -40,6 +42,8 @@ pub(crate) struct Engine<C> {
     /// Who sees its frames.
     pub(crate) taps: Arc<Taps>,
     pub(crate) workspace: Workspace,
+    /// The rung that took the last batch.
+    pub(crate) last: Cell<Option<Rung>>,
     /// Frames that a destination takes from their source's memory just now.
     pub(crate) in_hand: u64,
     /// The worker's counters.
@@ -64,6 +68,7 @@ impl<C: Clock> Engine<C> {
             touching: Touching::default(),
             taps,
             workspace: cache_of.make(),
+            last: Cell::new(None),
             in_hand: 0,
             counters,
             cache_of,

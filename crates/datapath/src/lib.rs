@@ -122,5 +122,7 @@ pub use stats::{
 };
 pub use steering::{Placed, SteeredUnit, SteeringEntry, SteeringError};
 pub use switch::Publisher;
-pub use taps::{Capture, CaptureId, Captured, Counted, Filter, Point, Sides, Wanted, What};
+pub use taps::{
+    Capture, CaptureId, Captured, Counted, Filter, Point, Sides, Verdict, Wanted, What, Whither,
+};
 pub use why::{Rules, Step, Way, What as Happens};

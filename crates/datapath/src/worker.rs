@@ -361,6 +361,7 @@ impl<C: Clock> Worker<C> {
         self.mailbox.waker.awake();
         self.left_out.forget();
         let touch = self.engine.recover();
+        self.engine.taps.decided(None, Nanos::default());
         self.recover_handed();
         self.going_on.clear();
         let served = self.serving.take();

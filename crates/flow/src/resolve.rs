@@ -72,6 +72,11 @@ impl Snapshot {
         answer.resolved(end, lost, learned, (looked_at, Stamp::new(self, uses)))
     }
 
+    /// The cookie of an entry that an answer of this snapshot names.
+    pub fn cookie(&self, hit: &Hit) -> u64 {
+        self.arena.record(hit.id).cookie()
+    }
+
     /// Tells `visitor` each step of such a frame's way, to its end or to where `visitor` knows enough.
     ///
     /// # Errors

@@ -116,6 +116,7 @@ impl Asked {
             filter: self.value("--extcap-capture-filter").map(ToOwned::to_owned),
             events: self.has("--events"),
             snap: self.value("--snap").and_then(|snap| snap.parse().ok()),
+            payload: None,
             count: None,
             duration: None,
             past: None,

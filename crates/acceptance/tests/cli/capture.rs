@@ -256,6 +256,21 @@ fn a_filter_of_libpcaps_takes_its_frames_and_one_that_would_not_end_is_refused()
 }
 
 #[test]
+fn payload_is_cut_off_and_headers_stay_whole() {
+    if !privileged() {
+        return;
+    }
+    let lab = two_switches();
+    let file = lab.path("heads.pcapng");
+    let name = file.display().to_string();
+    let capture = begin(&lab, &["sw0:g1", "--payload", "0", "-w", &name]);
+    assert_eq!(lab.exchange("g1", "g2", 10), 10);
+    capture.end(Signal::INT);
+    let rows = tshark(&file, "icmp", &["frame.len", "frame.cap_len", "icmp.seq"]);
+    assert!(rows.len() == 20 && rows.iter().all(|row| row[..2] == ["98", "42"]), "{rows:?}");
+}
+
+#[test]
 fn what_was_lost_before_anybody_looked_is_there_with_its_reason() {
     if !privileged() {
         return;

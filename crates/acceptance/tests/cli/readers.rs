@@ -55,6 +55,29 @@ fn a_reader_sees_everything_and_changes_nothing_and_others_see_nothing() {
 }
 
 #[test]
+fn a_member_of_the_capture_group_captures_heads_and_a_reader_does_not() {
+    privileged();
+    let mut place = open_place();
+    place.configure("read_group = \"nogroup\"\ncapture_group = \"daemon\"\ncapture_payload = 0\n");
+    place.start();
+    let capture = ["capture", "drops", "--duration", "100ms", "-w"];
+    let seen = says(&place, "daemon", "daemon", &[&capture[..], &["/dev/null"]].concat());
+    assert!(seen.code == 0 && seen.err.contains("0 frames matched"), "{seen:?}");
+    let events = place.suiro(&["events"]);
+    assert!(
+        events.contains("added capture 1: drops with 0 bytes of payload by user 1,"),
+        "{events}"
+    );
+    assert!(place.log().contains("user 1, process"), "{}", place.log());
+    assert!(place.log().contains("POST /v1/captures: done"), "{}", place.log());
+    let changed = says(&place, "daemon", "daemon", &["switch", "add", "sw1"]);
+    assert!(changed.err.contains("you may see everything and change nothing"), "{changed:?}");
+    let refused = says(&place, "nobody", "nogroup", &[&capture[..], &["/dev/null"]].concat());
+    assert!(refused.err.contains("you may see everything and capture nothing"), "{refused:?}");
+    assert!(refused.err.contains("[node] capture_group"), "{refused:?}");
+}
+
+#[test]
 fn a_group_that_the_host_does_not_have_is_named_with_the_remedy() {
     privileged();
     let place = Place::new(&[]);

@@ -164,6 +164,12 @@ fn one_packet_is_one_id_from_a_virtual_machine_over_an_encrypted_tunnel_to_a_gue
             assert_eq!((&*seen[2], &*seen[3]), ("192.0.2.1", "192.0.2.2"));
             assert!(seen[1].contains(place) && seen[1].contains("outer=made esp=0x"), "{seen:?}");
         }
+        // What each switch does with what comes in.
+        for (at, words) in
+            [(0, "table=0 cookie=0x2a rung="), (0, "us to=a"), (2, "to=tun0"), (6, "to=tap1")]
+        {
+            assert!(way[at][1].contains(words), "{words}: {:?}", way[at]);
+        }
         // One packet outside: the same SPI and sequence number at both ends.
         let esp = |seen: &[String]| seen[1].split("esp=").nth(1).unwrap().to_owned();
         assert_eq!(esp(&way[4]), esp(&way[5]));

@@ -12,7 +12,7 @@ pub use exec::Outputs;
 pub use remote::{As, ControllerAt};
 
 use crate::message::{Message, Messages};
-use crate::{ErrorBody, Fault, LOCK, READ_SOCKET, chain};
+use crate::{CAPTURE_SOCKET, ErrorBody, Fault, LOCK, READ_SOCKET, chain};
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::{Method, Request, Response};
@@ -335,9 +335,13 @@ impl Call<'_> {
     }
 }
 
-/// The socket beside it, for those who may only read.
+/// The sockets beside it, for those who may read and capture, and for those who may only read.
 async fn read_door(socket: &Path) -> io::Result<Box<dyn Stream>> {
-    Ok(Box::new(tokio::net::UnixStream::connect(socket.with_file_name(READ_SOCKET)).await?))
+    let open = |name: &str| tokio::net::UnixStream::connect(socket.with_file_name(name));
+    match open(CAPTURE_SOCKET).await {
+        Ok(stream) => Ok(Box::new(stream)),
+        Err(_) => Ok(Box::new(open(READ_SOCKET).await?)),
+    }
 }
 
 /// Whether a node holds the run directory of that socket.
@@ -352,7 +356,7 @@ fn no_node(door: &Door, error: &io::Error) -> ClientError {
     let (thing, remedy) = match (door, error.kind()) {
         (Door::Socket(_), io::ErrorKind::PermissionDenied) => (
             "node",
-            "run as root, or as a member of the socket's group, or of [node] read_group to look only",
+            "run as root, or as a member of the socket's group, or of [node] read_group or capture_group to look only",
         ),
         (Door::Socket(_), _) => (
             "node",

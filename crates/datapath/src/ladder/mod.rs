@@ -100,6 +100,7 @@ impl<C: Clock> Engine<C> {
     /// Counts frames at the rung that took them.
     #[inline]
     fn took(&self, rung: Rung, sent: Sent) {
+        self.last.set(Some(rung));
         self.counters.rungs[rung as usize].add(sent);
     }
 }

@@ -319,7 +319,10 @@ impl<C: Clock> Pass<'_, '_, C> {
             let port = |ix: PortIx| self.ports.get(ix.0 as usize)?.as_ref();
             let Some(far) = port(crossing.into) else { continue };
             let near = far.far_end().and_then(port).map(|near| &*near.shared);
-            self.taps.crossed((near, &far.shared), self.now, frame);
+            let switch = self.switches.get(far.switch.0 as usize).and_then(Option::as_ref);
+            let tables = switch.map(|switch| switch.shared.tables.load());
+            let tables = tables.as_ref().map(|tables| &***tables);
+            self.taps.crossed((near, &far.shared), self.now, frame, tables);
         }
     }
 

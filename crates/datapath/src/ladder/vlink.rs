@@ -12,6 +12,7 @@ use crate::id::PortIx;
 use crate::local::{LocalPort, Sink};
 use crate::rung::Rung;
 use crate::taps::Side;
+use flow::Nanos;
 use port::{RxBatch, RxQueue, Sent};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -66,12 +67,18 @@ impl<C: Clock> Engine<C> {
             return Done::default();
         };
         let (far, switch) = (Arc::clone(shared), *switch);
-        if far.is_tapped(Side::Rx) {
-            self.taps.received(far.at, round.now, (received.frames(), source));
+        let behind = round.behind(&self.world, (&far, switch), rung);
+        let is_tapped = far.is_tapped(Side::Rx);
+        if is_tapped {
+            let tables = behind.as_ref().map(|behind| &**behind.tables);
+            self.taps.received(far.at, round.now, (received, source), tables);
         }
-        match round.behind(&self.world, (&far, switch), rung) {
-            Some(behind) => self.climb(&behind, received, source),
-            None => Done::default(),
+        let done =
+            behind.map_or_else(Done::default, |behind| self.climb(&behind, received, source));
+        if is_tapped {
+            let wait = Nanos(self.clock.now().since(round.now));
+            self.taps.decided(self.last.get(), wait);
         }
+        done
     }
 }

@@ -38,7 +38,7 @@ pub(crate) fn ring<const N: usize>(bytes: usize) -> (Writer<N>, Reader<N>) {
     let zero = || Apart(AtomicU64::new(0));
     let lines = (words.len() / LINE) as u64;
     let shared = Arc::new(Shared { words, lines, put: zero(), taken: zero(), through: zero() });
-    let writer = Writer { shared: Arc::clone(&shared), put: 0, reserved: 0, taken: 0 };
+    let writer = Writer { shared: Arc::clone(&shared), put: 0, reserved: 0, begun: 0, taken: 0 };
     (writer, Reader { shared, put: 0, taken: 0, through: 0 })
 }
 
@@ -64,8 +64,9 @@ pub(crate) struct Writer<const N: usize> {
     shared: Arc<Shared>,
     /// Behind the last record committed.
     put: u64,
-    /// Behind the record reserved.
+    /// Behind the record reserved, and where it begins.
     reserved: u64,
+    begun: u64,
     /// The reader has given back so much, as far as known here.
     taken: u64,
 }
@@ -91,7 +92,7 @@ impl<const N: usize> Writer<N> {
         record[0].store(len as u64, Relaxed);
         record[1..front_of(N)].iter().zip(words).for_each(|(to, word)| to.store(word, Relaxed));
         let bytes = record[front_of(N)..].as_ptr().cast::<u8>().cast_mut();
-        self.reserved = end;
+        (self.reserved, self.begun) = (end, end - need);
         // SAFETY: `record` is within the ring and has its words in front and `len` bytes, rounded up; atomics may be written through a shared
         // reference. Nobody else touches these lines: there is one writer, borrowed as long as the slice lives, and the reader
         // reads lines between `taken` and the published `put` only, while these are beyond `put` and, by the check above, less
@@ -102,6 +103,17 @@ impl<const N: usize> Writer<N> {
     /// The record last reserved is complete; it is not published yet.
     pub(crate) fn commit(&mut self) {
         self.put = self.reserved.max(self.put);
+    }
+
+    /// Where the record last reserved begins, for [`Writer::amend`].
+    pub(crate) fn begun(&self) -> u64 {
+        self.begun
+    }
+
+    /// Changes a word of a record that was committed and is not published.
+    pub(crate) fn amend(&self, begun: u64, word: usize, change: impl FnOnce(u64) -> u64) {
+        let word = &self.shared.words[self.shared.word(begun) + 1 + word];
+        word.store(change(word.load(Relaxed)), Relaxed);
     }
 
     /// Shows the reader all that was committed.

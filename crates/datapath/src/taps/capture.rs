@@ -7,6 +7,7 @@ use crate::sys::ring::ring;
 use flow::Nanos;
 use std::fmt;
 use std::sync::Arc;
+use wire::BATCH;
 
 /// A capture's number; none has it twice.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -69,7 +70,8 @@ pub(crate) fn begin(id: CaptureId, wanted: &Wanted<'_>, workers: usize) -> (Capt
         capture.readers.push(reader);
         capture.counts.push(Arc::clone(&counts));
         let lost = vec![0; points.len()];
-        Tap { id, points, filter: filter.clone(), snap, ring, counts, lost }
+        let pending = Vec::with_capacity(BATCH);
+        Tap { id, points, filter: filter.clone(), snap, ring, counts, lost, pending }
     });
     let taps = taps.take(workers).collect();
     (capture, taps)

@@ -11,6 +11,7 @@
 //! | port, tx | at the call of the destination | as they leave: all edits done |
 //! | vlink | where a frame enters the switch at its other end: tx of the one, rx of the other | the same for both |
 //! | a tunnel's outside | before the datagram's system call, and behind it | headers that we make, and the payload as it is on the wire |
+//! | controller | where a packet-in is queued, and before a packet-out's actions | as the frame is then |
 //! | drops | [`port::Drops::lose`] | the frame at hand; a number where nobody has it |
 //!
 //! What is lost is noted besides, always, in a worker's own memory ([`Flight`]): who captures losses can have those of before.
@@ -29,24 +30,28 @@ mod filter;
 mod flight;
 mod point;
 mod record;
+mod verdict;
 
 pub use capture::{Capture, CaptureId, Counted, Wanted};
 pub use filter::Filter;
 pub use point::{Point, Sides};
 pub use record::{Captured, What};
+pub use verdict::{Verdict, Whither};
 
 use crate::clock::Clock;
 use crate::id::PortAt;
 pub(crate) use crate::id::Side;
+use crate::rung::Rung;
 use crate::shared::PortShared;
 pub(crate) use capture::{Counts, begin};
 pub(crate) use flight::{Flight, Noted};
-use flow::Nanos;
-use port::{Body, LossTap, Lost, OuterPacket, RxQueue, Slot, TxFrame};
-use record::{Front, Writer};
+use flow::{Nanos, PacketIn, Snapshot};
+use port::{Body, LossTap, Lost, OuterPacket, RxBatch, RxQueue, Slot, TxFrame};
+use record::{Front, WAY, Writer, way_with};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use verdict::{Verdicts, key_of};
 use wire::{DropReason, HEAD_MAX};
 
 /// Most captures at a time: each frame of a tapped port is shown to all of them.
@@ -64,6 +69,8 @@ pub(crate) struct Tap {
     counts: Arc<[Counts]>,
     /// Records lost at each point since its last one.
     lost: Vec<u32>,
+    /// Records of frames whose batch is on its way: it is not known yet which rung takes it.
+    pending: Vec<u64>,
 }
 
 /// All of a worker's.
@@ -71,6 +78,7 @@ pub(crate) struct Taps {
     /// Whether there is any.
     is_on: AtomicBool,
     list: Mutex<Vec<Tap>>,
+    verdicts: Mutex<Verdicts>,
     clock: Arc<dyn Clock>,
     /// Who sees losses whatever is captured.
     always: Option<Arc<dyn LossTap>>,
@@ -92,7 +100,8 @@ impl Taps {
         flight: Arc<Flight>,
     ) -> Arc<Self> {
         let list = Mutex::new(Vec::with_capacity(CAPTURES_MAX));
-        Arc::new(Self { is_on: AtomicBool::new(false), list, clock, always, flight })
+        let (is_on, verdicts) = (AtomicBool::new(false), Mutex::default());
+        Arc::new(Self { is_on, list, verdicts, clock, always, flight })
     }
 
     /// Sees frames by one more.
@@ -116,16 +125,37 @@ impl Taps {
         self.is_on.load(Relaxed)
     }
 
-    /// Frames that came in at a port, as they came.
+    /// Frames that came in at a port, as they came, to go through these tables. [`Taps::decided`] says what took them.
     #[cold]
     #[inline(never)]
     pub(crate) fn received(
         &self,
         at: PortAt,
         now: Nanos,
-        (slots, source): (&[Slot], &dyn RxQueue),
+        (batch, source): (&RxBatch, &dyn RxQueue),
+        tables: Option<&Snapshot>,
     ) {
-        self.each(at, Side::Rx, now, slots.iter().map(|slot| slot.to_send(source)));
+        let is_tunnel = batch.has_tunnel_ids();
+        let frames = batch.frames().iter().map(|slot| {
+            let frame = slot.to_send(source);
+            match is_tunnel {
+                true => TxFrame { tunnel_id: slot.tunnel_id, tun_dst: slot.tun_src, ..frame },
+                false => frame,
+            }
+        });
+        self.each((at, Side::Rx), now, frames, (tables, true));
+    }
+
+    /// The frames that [came in](Taps::received) last have all left, and this rung took them.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn decided(&self, rung: Option<Rung>, wait: Nanos) {
+        for tap in self.list().iter_mut() {
+            for begun in tap.pending.drain(..) {
+                tap.ring.amend(begun, WAY, |way| way_with(way, rung, wait));
+            }
+            tap.ring.publish();
+        }
     }
 
     /// Received frames that leave by a port as they lie.
@@ -137,14 +167,15 @@ impl Taps {
         now: Nanos,
         (slots, source): (&[Slot], &dyn RxQueue),
     ) {
-        self.each(at, Side::Tx, now, slots.iter().map(|slot| slot.to_send(source)));
+        let frames = slots.iter().map(|slot| slot.to_send(source));
+        self.each((at, Side::Tx), now, frames, (None, false));
     }
 
     /// Frames that a port is about to send.
     #[cold]
     #[inline(never)]
     pub(crate) fn sent(&self, at: PortAt, now: Nanos, frames: &[TxFrame<'_>]) {
-        self.each(at, Side::Tx, now, frames.iter().copied());
+        self.each((at, Side::Tx), now, frames.iter().copied(), (None, false));
     }
 
     /// A frame that crossed a vlink: it left by the one end and comes in by the other.
@@ -155,20 +186,62 @@ impl Taps {
         (left, came): (Option<&PortShared>, &PortShared),
         now: Nanos,
         frame: TxFrame<'_>,
+        tables: Option<&Snapshot>,
     ) {
         for (end, side) in [(left, Side::Tx), (Some(came), Side::Rx)] {
             if let Some(end) = end.filter(|end| end.is_tapped(side)) {
-                self.each(end.at, side, now, std::iter::once(frame));
+                let tables = tables.filter(|_| side == Side::Rx);
+                self.each((end.at, side), now, std::iter::once(frame), (tables, false));
             }
         }
     }
 
+    /// A packet-in: a frame that came in there, as it is now, and what sends it.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn packet_in(&self, at: PortAt, now: Nanos, frame: &TxFrame<'_>, why: &PacketIn) {
+        let verdict = Verdict {
+            table: why.table,
+            cookie: Some(why.cookie),
+            to: Whither::Controller,
+            rung: None,
+            wait: Nanos::default(),
+        };
+        self.controller((at, Side::Tx), now, frame, Some(verdict));
+    }
+
+    /// A packet-out, which counts as come in there.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn packet_out(&self, at: PortAt, now: Nanos, frame: &TxFrame<'_>) {
+        self.controller((at, Side::Rx), now, frame, None);
+    }
+
+    fn controller(
+        &self,
+        (at, side): (PortAt, Side),
+        now: Nanos,
+        frame: &TxFrame<'_>,
+        verdict: Option<Verdict>,
+    ) {
+        for tap in self.list().iter_mut() {
+            let sees = |point: &Point| point.sees_controller(at.switch);
+            let Some(point) = tap.points.iter().position(sees) else { continue };
+            if tap.filter.takes(at, frame.head, frame.body) {
+                let front = Front::of_frame((point, at), side, now, frame).with(verdict);
+                tap.put(point, front, Bytes::of(frame.head, frame.body));
+                tap.publish();
+            }
+        }
+    }
+
+    /// Frames that pass a port: those that come in go through `tables`, and may be on their way still.
     fn each<'f>(
         &self,
-        at: PortAt,
-        side: Side,
+        (at, side): (PortAt, Side),
         now: Nanos,
         frames: impl Iterator<Item = TxFrame<'f>> + Clone,
+        (tables, are_pending): (Option<&Snapshot>, bool),
     ) {
         for tap in self.list().iter_mut() {
             let Some(point) = tap.points.iter().position(|point| point.sees(at, side)) else {
@@ -177,11 +250,28 @@ impl Taps {
             let filter = tap.filter.clone();
             let wanted = frames.clone().filter(|frame| filter.takes(at, frame.head, frame.body));
             for frame in wanted {
-                let front = Front::of_frame((point, at), side, now, &frame);
-                tap.put(point, front, Bytes::of(frame.head, frame.body));
+                let verdict = tables.and_then(|tables| self.verdict(tables, at, now, &frame));
+                let front = Front::of_frame((point, at), side, now, &frame).with(verdict);
+                let is_there = tap.put(point, front, Bytes::of(frame.head, frame.body));
+                if is_there && are_pending {
+                    tap.pending.push(tap.ring.begun());
+                }
             }
-            tap.ring.publish();
+            tap.publish();
         }
+    }
+
+    /// What rules do with a frame.
+    fn verdict(
+        &self,
+        tables: &Snapshot,
+        at: PortAt,
+        now: Nanos,
+        frame: &TxFrame<'_>,
+    ) -> Option<Verdict> {
+        let key = key_of(at, frame.head, (frame.tunnel_id, frame.tun_dst));
+        let mut verdicts = self.verdicts.lock().unwrap_or_else(PoisonError::into_inner);
+        verdicts.of(tables, at, now, &key)
     }
 
     fn list(&self) -> MutexGuard<'_, Vec<Tap>> {
@@ -219,7 +309,7 @@ impl LossTap for Taps {
                     Lost::Elsewhere(_) => Bytes::of(&[], Body::default()),
                 };
                 tap.put(point, Front::of_loss((point, at), reason, now, lost), bytes);
-                tap.ring.publish();
+                tap.publish();
             }
         }
     }
@@ -237,7 +327,7 @@ impl LossTap for Taps {
             if tap.filter.takes_outer(at, inside, (headers, body)) {
                 let front = Front::of_outer((point, at), now, packet);
                 tap.put(point, front, Bytes { inside, head: headers, body });
-                tap.ring.publish();
+                tap.publish();
             }
         }
     }
@@ -258,8 +348,15 @@ impl<'f> Bytes<'f> {
 }
 
 impl Tap {
-    /// Writes a record, or counts it as lost.
-    fn put(&mut self, point: usize, front: Front, Bytes { inside, head, body }: Bytes<'_>) {
+    /// Shows what was written, once all of it is known.
+    fn publish(&mut self) {
+        if self.pending.is_empty() {
+            self.ring.publish();
+        }
+    }
+
+    /// Writes a record, or counts it as lost: then it says no.
+    fn put(&mut self, point: usize, front: Front, Bytes { inside, head, body }: Bytes<'_>) -> bool {
         let counts = &self.counts[point];
         counts.matched.add(1);
         let head = &head[..head.len().min(self.snap)];
@@ -268,7 +365,8 @@ impl Tap {
         let len = inside.len() + head.len() + more;
         let Some(bytes) = self.ring.reserve(front.words(*lost), len) else {
             *lost = lost.saturating_add(1);
-            return counts.lost.add(1);
+            counts.lost.add(1);
+            return false;
         };
         let (before, bytes) = bytes.split_at_mut(inside.len());
         before.copy_from_slice(inside);
@@ -277,5 +375,6 @@ impl Tap {
         body.copy_to(0, rest);
         self.ring.commit();
         *lost = 0;
+        true
     }
 }

@@ -26,6 +26,8 @@ pub enum Point {
     Port(PortAt, Sides),
     /// On the underlay, of a tunnel's port: packets as they leave and come.
     Outside(PortAt),
+    /// Between a switch and its controllers: packet-ins as they leave, packet-outs as they come.
+    Controller(SwitchId),
     /// Where they are lost: in a switch, or anywhere.
     Drops(Option<SwitchId>),
 }
@@ -39,6 +41,11 @@ impl Point {
     /// Whether it sees this tunnel's packets outside.
     pub(crate) fn sees_outside(&self, at: PortAt) -> bool {
         *self == Self::Outside(at)
+    }
+
+    /// Whether it sees what this switch and its controllers send each other.
+    pub(crate) fn sees_controller(&self, switch: SwitchId) -> bool {
+        *self == Self::Controller(switch)
     }
 
     /// Whether it sees what is lost at a port.

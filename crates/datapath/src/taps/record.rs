@@ -5,10 +5,14 @@
 //! 1  number of the switch u32 · of the port u32
 //! 2  point u16 · what u8 · reason u8 · size of a large segment's pieces u16 · flags u8: 1 the checksum is to be completed, 2 outside · u8
 //! 3  length of the frame, or how many frames are lost elsewhere u32 · records lost before u32
-//! 4  bytes of the frame inside, which come first u16 · u48
+//! 4  bytes of the frame inside, which come first u16 · kind of place that it goes to, 0 if not known u8 · u8 · port or reason there u32
+//! 5  table u8 · 1 + rung, 0 if not known u8 · 1 if there is a cookie u8 · u8 · waited, ns u32
+//! 6  cookie
 //! ```
 
+use super::verdict::{Verdict, Whither};
 use crate::id::{PortAt, Side, SwitchId};
+use crate::rung::Rung;
 use crate::sys::ring;
 use flow::Nanos;
 use port::{Lost, OuterPacket, TxFrame};
@@ -65,6 +69,8 @@ pub struct Captured<'r> {
     pub is_outside: bool,
     /// The first bytes of the frame in it.
     pub inside: &'r [u8],
+    /// What rules did with it, if it came in and that is known.
+    pub verdict: Option<Verdict>,
     /// Records of this point and worker that are missing since its last one.
     pub lost_before: u32,
     /// The frame's first bytes.
@@ -83,6 +89,7 @@ pub(super) struct Front {
     flags: u8,
     len: u32,
     inside: u16,
+    verdict: Option<Verdict>,
 }
 
 impl Front {
@@ -99,7 +106,12 @@ impl Front {
         let (point, len) = (point as u16, frame.len() as u32);
         let piece = frame.offload.gso_size;
         let flags = if frame.offload.checksum.is_some() { PARTIAL } else { 0 };
-        Self { now, at, point, what, reason: 0, piece, flags, len, inside: 0 }
+        Self { now, at, point, what, reason: 0, piece, flags, len, inside: 0, verdict: None }
+    }
+
+    /// The same, of which it is known what rules do with it.
+    pub(super) fn with(self, verdict: Option<Verdict>) -> Self {
+        Self { verdict, ..self }
     }
 
     pub(super) fn of_outer(
@@ -110,7 +122,18 @@ impl Front {
         let what = if packet.is_sent { SENT } else { RECEIVED };
         let len = (packet.headers.len() + packet.payload.len()) as u32;
         let (point, inside) = (point as u16, packet.inside.len().min(HEAD_MAX) as u16);
-        Self { now, at, point, what, reason: 0, piece: 0, flags: OUTSIDE, len, inside }
+        Self {
+            now,
+            at,
+            point,
+            what,
+            reason: 0,
+            piece: 0,
+            flags: OUTSIDE,
+            len,
+            inside,
+            verdict: None,
+        }
     }
 
     pub(super) fn of_loss(
@@ -124,10 +147,11 @@ impl Front {
             Lost::Elsewhere(count) => (ELSEWHERE, u32::try_from(*count).unwrap_or(u32::MAX)),
         };
         let (point, reason) = (point as u16, reason as u8);
-        Self { now, at, point, what, reason, piece: 0, flags: 0, len, inside: 0 }
+        Self { now, at, point, what, reason, piece: 0, flags: 0, len, inside: 0, verdict: None }
     }
 
     pub(super) fn words(self, lost_before: u32) -> Words {
+        let [place, way, cookie] = packed(self.verdict);
         [
             self.now.0,
             u64::from(self.at.switch.0) | u64::from(self.at.port) << 32,
@@ -137,16 +161,53 @@ impl Front {
                 | u64::from(self.piece) << 32
                 | u64::from(self.flags) << 48,
             u64::from(self.len) | u64::from(lost_before) << 32,
-            u64::from(self.inside),
-            0,
-            0,
+            u64::from(self.inside) | place,
+            way,
+            cookie,
         ]
     }
 }
 
+/// What became of a frame, as the last words of its record have it; the first of them beside how much of it is inside.
+fn packed(verdict: Option<Verdict>) -> Words3 {
+    let Some(Verdict { table, cookie, to, rung, wait }) = verdict else { return [0; 3] };
+    let (kind, number) = to.packed();
+    let rung = rung.map_or(0, |rung| 1 + rung as u8);
+    let wait = u32::try_from(wait.0).unwrap_or(u32::MAX);
+    [
+        u64::from(kind) << 16 | u64::from(number) << 32,
+        u64::from(table)
+            | u64::from(rung) << 8
+            | u64::from(cookie.is_some()) << 16
+            | u64::from(wait) << 32,
+        cookie.unwrap_or_default(),
+    ]
+}
+
+type Words3 = [u64; 3];
+
+fn unpacked([place, way, cookie]: Words3) -> Option<Verdict> {
+    let to = Whither::of(((place >> 16) as u8, (place >> 32) as u32))?;
+    Some(Verdict {
+        table: way as u8,
+        cookie: ((way >> 16) as u8 != 0).then_some(cookie),
+        to,
+        rung: Rung::ALL.get(usize::from((way >> 8) as u8).wrapping_sub(1)).copied(),
+        wait: Nanos(way >> 32),
+    })
+}
+
+/// The number of the word that has rung and time, and what it is once these are known.
+pub(super) const WAY: usize = 5;
+pub(super) fn way_with(way: u64, rung: Option<Rung>, wait: Nanos) -> u64 {
+    let rung = rung.map_or(0, |rung| 1 + rung as u8);
+    let wait = u32::try_from(wait.0).unwrap_or(u32::MAX);
+    way & 0xff_00ff | u64::from(rung) << 8 | u64::from(wait) << 32
+}
+
 impl<'r> Captured<'r> {
     pub(super) fn read(worker: usize, words: Words, bytes: &'r [u8]) -> Self {
-        let [at, place, kind, size, more, ..] = words;
+        let [at, place, kind, size, more, way, cookie] = words;
         let port = PortAt { switch: SwitchId(place as u32), port: (place >> 32) as u32 };
         let len = size as u32;
         let reason = DropReason::ALL[usize::from((kind >> 24) as u8) % DropReason::ALL.len()];
@@ -169,6 +230,7 @@ impl<'r> Captured<'r> {
             is_partial: flags & PARTIAL != 0,
             is_outside: flags & OUTSIDE != 0,
             inside,
+            verdict: unpacked([more, way, cookie]),
             lost_before: (size >> 32) as u32,
             bytes,
         }

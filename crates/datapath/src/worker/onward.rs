@@ -8,7 +8,7 @@ use crate::frames::Frames;
 use crate::ladder::Done;
 use crate::onward::{Place, Waiting};
 use crate::touch::Touch;
-use flow::Nanos;
+use flow::{Nanos, Snapshot};
 use port::{Body, Lost, RxBatch, Sent, TxFrame};
 use std::sync::atomic::Ordering::Relaxed;
 use wire::{BATCH, DropReason};
@@ -68,7 +68,7 @@ fn go_on<C: Clock>(
         frames.push(&mut slot.head, &one.bytes, one.offload, place.at.port);
     }
     if engine.taps.is_on() {
-        show(engine, place, taken, now);
+        show(engine, place, taken, now, &tables);
     }
     engine.touching.set(Touch::Handed);
     let past = taken.iter().map(|one| one.past);
@@ -79,12 +79,12 @@ fn go_on<C: Clock>(
 
 /// Shows frames that crossed the vlink to this place.
 #[cold]
-fn show<C>(engine: &Engine<C>, place: &Place, taken: &[Waiting], now: Nanos) {
+fn show<C>(engine: &Engine<C>, place: &Place, taken: &[Waiting], now: Nanos, tables: &Snapshot) {
     let Some(far) = engine.world.port(place.into) else { return };
     let near = far.far_end().and_then(|near| engine.world.port(near)).map(|near| &*near.shared);
     for Waiting { bytes, offload, .. } in taken {
         let (body, offload) = (Body::default(), *offload);
         let frame = TxFrame { head: bytes, body, offload, tunnel_id: 0, tun_dst: 0 };
-        engine.taps.crossed((near, &far.shared), now, frame);
+        engine.taps.crossed((near, &far.shared), now, frame, Some(tables));
     }
 }

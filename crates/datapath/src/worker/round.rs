@@ -15,7 +15,7 @@ use crate::steering::{Arrival, Handover};
 use crate::taps::Side;
 use crate::touch::{QueueIx, Touch};
 use flow::Nanos;
-use port::{BODY_MAX, Lost, RxBatch, RxQueue, Unread};
+use port::{BODY_MAX, Body, Lost, RxBatch, RxQueue, TxFrame, Unread};
 use std::io;
 use wire::{DropReason, HEAD_MAX, Offload};
 
@@ -97,12 +97,13 @@ impl<C: Clock> Worker<C> {
                 // What is seen comes after it was sent, whenever the round began.
                 let now = if seen { clock.now() } else { now };
                 self.sampler.look(shared.at, &self.batch, now);
-                if tapped {
-                    engine.taps.received(shared.at, now, (self.batch.frames(), &**rx));
-                }
-                engine.touching.set(Touch::Pipeline(ix));
                 let handover = self.handover.as_deref_mut().filter(|_| steered);
                 let round = round.or_else(|| Round::begin(&engine.world, from, now, rungs));
+                if tapped {
+                    let tables = round.as_ref().map(|round| &**round.tables);
+                    engine.taps.received(shared.at, now, (&self.batch, &**rx), tables);
+                }
+                engine.touching.set(Touch::Pipeline(ix));
                 let Done { at, tx_cycles } = match (&round, handover) {
                     (None, _) => Done::default(),
                     (Some(round), None) => engine.climb(round, &mut self.batch, &**rx),
@@ -113,6 +114,10 @@ impl<C: Clock> Worker<C> {
                 (marks.decided, marks.tx_cycles) = (at.max(received), tx_cycles);
                 self.mailbox.counters.cache.add(engine.workspace.take_counts());
                 engine.touching.set(Touch::Rx(ix));
+                if tapped {
+                    let wait = Nanos(clock.now().since(now));
+                    engine.taps.decided(engine.last.take(), wait);
+                }
             }
             rx.release();
             marks.released = clock.cycles();
@@ -139,6 +144,12 @@ impl<C: Clock> Worker<C> {
         if injected.frame.len() > HEAD_MAX + BODY_MAX {
             drops.lose(DropReason::TooBig, Lost::bytes(&injected.frame));
             return counters.drops.take(drops);
+        }
+        if self.engine.taps.is_on() {
+            let (head, body) = injected.frame.split_at(injected.frame.len().min(HEAD_MAX));
+            let (body, offload) = (Body::private(body), injected.offload);
+            let frame = TxFrame { head, body, offload, tunnel_id: 0, tun_dst: 0 };
+            self.engine.taps.packet_out(at, now, &frame);
         }
         fill(&mut self.batch, &injected.frame, injected.offload);
         let mut frames = Frames::default();

@@ -1,7 +1,9 @@
 //! What a capture sees, and that it changes nothing.
 
-use crate::rig::{Rig, at, from, output, set, udp};
-use datapath::{Capture, CaptureError, Captured, Filter, Point, PortAt, Rung, Sides, Wanted, What};
+use crate::rig::{Rig, at, controller, from, output, set, udp};
+use datapath::{
+    Capture, CaptureError, Captured, Filter, Point, PortAt, Rung, Sides, Wanted, What, Whither,
+};
 use flow::Nanos;
 use wire::{DropReason, Field, Key};
 
@@ -199,6 +201,38 @@ fn a_filter_takes_what_a_rule_of_its_match_would_and_counts_nothing_else() {
 }
 
 #[test]
+fn a_frame_that_comes_in_says_what_rules_do_with_it_and_which_rung_takes_it() {
+    let drop = |port: u128| (20, vec![(Field::EthType, 0x800), (Field::TpSrc, port)], vec![]);
+    for (rules, rung) in [
+        (vec![from(1, vec![output(2)])], Rung::Port),
+        (vec![drop(1003), from(1, vec![output(2)])], Rung::Pass),
+        (vec![drop(1003), drop(1004)], Rung::Pass),
+    ] {
+        let has_way_out = rules.len() != 2 || rules[1].0 != 20;
+        let mut rig = Rig::new(1);
+        rig.switch(1, &[1, 2], &rules);
+        let points = [Point::Port(at(1, 1), Sides::RX), Point::Drops(None)];
+        let mut capture = capture(&rig, &points, SNAP, RING).unwrap();
+        rig.line(1, 1).pass(frames(32, 400));
+        let (mut verdicts, mut lost) = (Vec::new(), Vec::new());
+        capture.take(Nanos(u64::MAX), usize::MAX, |seen| match seen.what {
+            What::Received => verdicts.push((seen.bytes.to_vec(), seen.verdict.unwrap())),
+            What::Lost(reason) => lost.push((seen.bytes.to_vec(), reason)),
+            _ => unreachable!("nothing else is asked for"),
+        });
+        assert_eq!(verdicts.len(), 32);
+        for (bytes, verdict) in &verdicts {
+            let reason = lost.iter().find(|(lost, _)| lost == bytes).map(|(_, reason)| *reason);
+            let to = reason.map_or(Whither::Port(2), Whither::Nowhere);
+            let is_hit = reason != Some(DropReason::NoMatch);
+            assert_eq!((verdict.table, verdict.to, verdict.cookie.is_some()), (0, to, is_hit));
+            assert_eq!(verdict.rung, Some(rung));
+        }
+        assert_eq!(lost.iter().any(|(_, reason)| *reason == DropReason::NoMatch), !has_way_out);
+    }
+}
+
+#[test]
 fn what_goes_on_in_a_later_pass_is_seen_at_both_ends_of_the_vlink() {
     let mut rig = Rig::new(1);
     for switch in 1..=18 {
@@ -219,4 +253,22 @@ fn what_goes_on_in_a_later_pass_is_seen_at_both_ends_of_the_vlink() {
         assert!(of_point(&rows, 2 * vlink, What::Sent) == frames, "vlink {vlink}");
         assert!(of_point(&rows, 2 * vlink + 1, What::Received) == frames, "vlink {vlink}");
     }
+}
+
+#[test]
+fn what_switch_and_controller_send_each_other_is_seen_as_it_is_then() {
+    let mut rig = Rig::new(1);
+    let actions = vec![set(Field::EthDst, 1), controller(100), set(Field::EthDst, 2), output(2)];
+    rig.switch(1, &[1, 2], &[from(1, actions)]);
+    let points = [Point::Controller(at(1, 1).switch)];
+    let mut capture = capture(&rig, &points, SNAP, RING).unwrap();
+    let frame = udp(0, 9, 700);
+    rig.line(1, 1).pass([frame.clone()]);
+    let mut seen = Vec::new();
+    capture.take(Nanos(u64::MAX), usize::MAX, |record| {
+        let verdict = record.verdict.unwrap();
+        seen.push((record.what, record.port, verdict.to, verdict.table, record.bytes.to_vec()));
+    });
+    let readdressed = [&[0, 0, 0, 0, 0, 1], &frame[6..]].concat();
+    assert_eq!(seen, [(What::Sent, at(1, 1), Whither::Controller, 0, readdressed)]);
 }

@@ -4,12 +4,15 @@ use super::Shown;
 use crate::feed::{Feed, Portion};
 use api::{CaptureSpec, Event, Revision};
 use capture::{Direction, IdKey, pcapng};
-use datapath::{Captured, Counted, PortAt, What};
+use datapath::{Captured, Counted, PortAt, Verdict, What, Whither};
 use flow::Nanos;
 use std::collections::{HashMap, VecDeque};
 use std::fmt::Write;
 use std::sync::Arc;
 
+/// Bytes of Ethernet's header, and of VXLAN's.
+const ETHERNET: u16 = 14;
+const VXLAN: usize = 8;
 /// UDP port of ESP.
 const ESP_IN_UDP: u16 = 4500;
 
@@ -95,7 +98,7 @@ impl File {
             self.tell_until(out, seen.at);
         }
         self.say(seen);
-        let (key, snap) = (IdKey(self.shown.key), self.shown.snap as usize);
+        let key = IdKey(self.shown.key);
         let elsewhere = match seen.what {
             What::LostElsewhere(_, count) => count,
             _ => 0,
@@ -104,7 +107,7 @@ impl File {
             interface: seen.point as u32,
             at_ns: seen.at.0 + self.offset,
             original: seen.len,
-            bytes: &seen.bytes[..seen.bytes.len().min(snap)],
+            bytes: &seen.bytes[..self.kept(seen)],
             comment: &self.comment,
             direction: match seen.what {
                 What::Received => Some(Direction::In),
@@ -116,6 +119,13 @@ impl File {
             queue: None,
         };
         pcapng::packet(out, &packet);
+    }
+
+    /// Bytes of a frame that are shown.
+    fn kept(&self, seen: &Captured<'_>) -> usize {
+        let snap = seen.bytes.len().min(self.shown.snap as usize);
+        let Some(payload) = self.shown.spec.payload else { return snap };
+        snap.min(headers_of(seen).saturating_add(payload as usize))
     }
 
     /// Says what is known of a frame.
@@ -136,6 +146,10 @@ impl File {
         let _ = write!(text, "switch={switch} port={port}");
         if let Some(core) = self.shown.cores.get(seen.worker) {
             let _ = write!(text, " core={core}");
+        }
+        if let Some(verdict) = seen.verdict {
+            let name = |port| names(PortAt { port, ..seen.port }).map(|(_, port)| port);
+            say_verdict(text, &verdict, name);
         }
         if seen.piece > 0 {
             let _ = write!(text, " gso={}", seen.piece);
@@ -161,6 +175,40 @@ impl File {
         }
         out
     }
+}
+
+/// Bytes of a frame's headers, those of a frame inside too.
+fn headers_of(seen: &Captured<'_>) -> usize {
+    let of = |bytes: &[u8]| -> usize {
+        let (_, layers) = wire::parse_bytes(bytes);
+        let ends = [layers.payload, layers.l4, layers.l3, ETHERNET];
+        ends.into_iter().find(|end| *end > 0).unwrap_or(ETHERNET).into()
+    };
+    let outer = of(seen.bytes);
+    match seen.is_outside && esp_of(seen.bytes).is_none() {
+        true => outer + VXLAN + of(seen.inside),
+        false => outer,
+    }
+}
+
+/// Says what rules did with a frame.
+fn say_verdict(text: &mut String, verdict: &Verdict, name: impl Fn(u32) -> Option<String>) {
+    let Verdict { table, cookie, to, rung, wait } = *verdict;
+    let _ = write!(text, " table={table}");
+    if let Some(cookie) = cookie {
+        let _ = write!(text, " cookie={cookie:#x}");
+    }
+    if let Some(rung) = rung {
+        let _ = write!(text, " rung={rung} wait={}.{:03}us", wait.0 / 1000, wait.0 % 1000);
+    }
+    let _ = match to {
+        Whither::Port(port) => {
+            write!(text, " to={}", name(port).unwrap_or_else(|| port.to_string()))
+        }
+        Whither::Several => write!(text, " to=several"),
+        Whither::Controller => write!(text, " to=controller"),
+        Whither::Nowhere(reason) => write!(text, " verdict={}", reason.name()),
+    };
 }
 
 /// What a packet is known again by: of a tunnel's packet the frame inside, if it was opened.

@@ -55,6 +55,10 @@ pub struct NodeConfig {
     pub state_dir: PathBuf,
     /// Who may see everything and change nothing, by a socket of its own; nobody when left out.
     pub read_group: Option<GroupName>,
+    /// Who may capture, too, by another socket; nobody when left out.
+    pub capture_group: Option<GroupName>,
+    /// Bytes behind the transport header that the captures of that group keep; all when left out.
+    pub capture_payload: Option<u32>,
     /// Where Prometheus may read the node's metrics by TCP; only by the local API's sockets when left out.
     pub metrics: Option<SocketAddr>,
     /// Cores of the workers; one core, the highest, when left out.
@@ -262,6 +266,8 @@ impl NodeConfig {
             run_dir: api::DEFAULT_RUN_DIR.into(),
             state_dir: DEFAULT_STATE_DIR.into(),
             read_group: None,
+            capture_group: None,
+            capture_payload: None,
             metrics: None,
             cores: default_cores(host),
             spin: DEFAULT_SPIN,
@@ -330,6 +336,10 @@ fn read_node(
         run_dir: read_dir(&scope, "run_dir", RUN_DIR_MAX).unwrap_or(defaults.run_dir),
         state_dir: read_dir(&scope, "state_dir", usize::MAX).unwrap_or(defaults.state_dir),
         read_group: scope.text_or_number("read_group"),
+        capture_group: scope.text_or_number("capture_group"),
+        capture_payload: scope
+            .number("capture_payload", 0..=u64::from(api::SNAP_MAX))
+            .map(|bytes| bytes as u32),
         metrics: read_address(&scope, "metrics"),
         cores: read_cores(&scope, host).unwrap_or(defaults.cores),
         spin: scope.number("spin_us", 0..=SPIN_MAX_US).map_or(defaults.spin, Duration::from_micros),

@@ -1,5 +1,6 @@
 //! One node per run directory: a lock that the kernel releases with the process, however that ends.
 
+use super::Right;
 use api::GroupName;
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{File, OpenOptions, Permissions};
@@ -60,7 +61,7 @@ pub enum ReadSocketError {
     #[error(transparent)]
     Group(#[from] vhost::UnknownAccount),
     /// The system refuses.
-    #[error("{} cannot be bound and given to the group", api::READ_SOCKET)]
+    #[error("its socket cannot be bound and given to the group")]
     Io(#[from] io::Error),
 }
 
@@ -69,7 +70,7 @@ impl ReadSocketError {
     pub fn remedy(&self) -> &'static str {
         match self {
             Self::Group(unknown) => unknown.remedy(),
-            Self::Io(_) => "start the node as root or with CAP_CHOWN, or leave read_group out",
+            Self::Io(_) => "start the node as root or with CAP_CHOWN, or leave the key out",
         }
     }
 }
@@ -127,9 +128,9 @@ impl RunDir {
         self.path.join("api.sock")
     }
 
-    /// Where those listen to the local API who may only read.
-    pub fn read_socket(&self) -> PathBuf {
-        self.path.join(api::READ_SOCKET)
+    /// Where those are answered who have only this right.
+    pub fn socket_of(&self, right: Right) -> PathBuf {
+        self.path.join(right.socket())
     }
 
     /// Where `ovs-ofctl` finds a switch.
@@ -173,13 +174,17 @@ impl RunDir {
         Ok(listener)
     }
 
-    /// Binds the socket of those who may only read, for that group alone. Whoever gives files away needs `CAP_CHOWN`: before it is dropped.
+    /// Binds the socket of those who have only this right, for that group alone. Whoever gives files away needs `CAP_CHOWN`: before it is dropped.
     ///
     /// # Errors
     /// There is no such group, or the system refuses.
-    pub fn bind_read(&self, group: &GroupName) -> Result<UnixListener, ReadSocketError> {
+    pub fn bind_for(
+        &self,
+        right: Right,
+        group: &GroupName,
+    ) -> Result<UnixListener, ReadSocketError> {
         let rights = vhost::Rights::of(None, Some(group), None)?;
-        let path = self.read_socket();
+        let path = self.socket_of(right);
         // Until it is the group's nobody else can connect: that takes the right to write (unix(7)).
         let listener = UnixListener::bind(&path)?;
         std::os::unix::fs::chown(&path, None, rights.group)?;

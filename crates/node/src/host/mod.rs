@@ -10,10 +10,12 @@ mod machines;
 pub mod memory;
 pub mod notify;
 pub mod privilege;
+mod right;
 mod survey;
 
 pub use identity::{IDENTITY_FILE, Identity, Machine};
 pub use limits::{open_files, raise_open_files};
 pub use lock::{LockError, ReadSocketError, RunDir};
 pub use look::{Roots, look_around};
+pub use right::Right;
 pub use survey::survey;

@@ -5,7 +5,9 @@ use super::error::ApiError;
 use super::extract::Body;
 use super::handlers::{App, Gone};
 use super::stream::Stream;
+use crate::host::Right;
 use api::{CAPTURE_HEADER, CAPTURE_TYPE, CaptureSpec, CaptureView, ErrorBody};
+use axum::Extension;
 use axum::Json;
 use axum::extract::{ConnectInfo, Path, State};
 use axum::http::StatusCode;
@@ -20,8 +22,12 @@ use axum::response::{IntoResponse, Response};
 pub async fn capture(
     State(node): App,
     ConnectInfo(peer): ConnectInfo<Peer>,
-    Body(spec): Body<CaptureSpec>,
+    right: Option<Extension<Right>>,
+    Body(mut spec): Body<CaptureSpec>,
 ) -> Result<Response, ApiError> {
+    if let Some(most) = right.and_then(|_| node.payload_of_group()) {
+        spec.payload = Some(spec.payload.map_or(most, |asked| asked.min(most)));
+    }
     let begin = move || node.begin_capture(spec, &peer.to_string());
     // Memory for its rings is touched, and every worker is asked.
     let begun = tokio::task::spawn_blocking(begin).await;

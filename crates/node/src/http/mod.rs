@@ -35,6 +35,7 @@ mod why;
 pub use asked::serve as serve_stream;
 pub use metrics::serve as serve_metrics;
 
+use crate::host::Right;
 use crate::refusal::{Refusal, Why};
 use crate::service::Node;
 use axum::Router;
@@ -211,24 +212,27 @@ fn routes() -> Router<Arc<Node>> {
         .method_not_allowed_fallback(error::no_method)
 }
 
-/// The same routes for those who may only read.
-fn router_of_readers(node: Arc<Node>) -> Router {
+/// The same routes for those who have only this right.
+fn router_of(right: Right, node: Arc<Node>) -> Router {
     routes()
-        .layer(axum::middleware::from_fn(readers::only_questions))
+        .layer(axum::middleware::from_fn_with_state(right, readers::within))
         .layer(axum::middleware::from_fn(audit::audit))
         .with_state(node)
 }
 
-/// Serves both sockets until `ended` says so, or nobody is there to say it.
+/// Serves all sockets until `ended` says so, or nobody is there to say it.
 pub async fn serve(
     listener: UnixListener,
-    readers: Option<UnixListener>,
+    groups: Vec<(Right, UnixListener)>,
     node: Arc<Node>,
     ended: watch::Receiver<()>,
 ) {
-    let all = serve_one(listener, router(node.clone()), ended.clone());
-    let Some(readers) = readers else { return all.await };
-    tokio::join!(all, serve_one(readers, router_of_readers(node), ended));
+    let mut all = tokio::task::JoinSet::new();
+    for (right, listener) in groups {
+        all.spawn(serve_one(listener, router_of(right, node.clone()), ended.clone()));
+    }
+    serve_one(listener, router(node), ended).await;
+    while all.join_next().await.is_some() {}
 }
 
 async fn serve_one(listener: UnixListener, router: Router, mut ended: watch::Receiver<()>) {

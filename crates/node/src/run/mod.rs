@@ -19,7 +19,7 @@ use crate::circuits::Circuits;
 use crate::config::{Config, ConfigError, ConfigFile, Host, NodeConfig};
 use crate::feed::Feed;
 use crate::guests::Guests;
-use crate::host::{self, LockError, ReadSocketError, RunDir, confine, notify, privilege};
+use crate::host::{self, LockError, ReadSocketError, Right, RunDir, confine, notify, privilege};
 use crate::http;
 use crate::member::{self, Membership};
 use crate::offload::{self, Offload};
@@ -106,10 +106,25 @@ impl From<LockError> for RunError {
     }
 }
 
-impl From<ReadSocketError> for RunError {
-    fn from(error: ReadSocketError) -> Self {
-        Fault::new("[node] read_group", "listen to readers", chain(&error), error.remedy()).into()
+/// The sockets of groups that may do less than everything.
+fn bind_groups(
+    run_dir: &RunDir,
+    config: &NodeConfig,
+) -> Result<Vec<(Right, UnixListener)>, RunError> {
+    let mut bound = Vec::new();
+    for right in Right::ALL {
+        let group = match right {
+            Right::Read => &config.read_group,
+            Right::Capture => &config.capture_group,
+        };
+        let Some(group) = group else { continue };
+        let refused = |error: ReadSocketError| {
+            let thing = format!("[node] {}", right.key());
+            Fault::new(thing, "listen to readers", chain(&error), error.remedy())
+        };
+        bound.push((right, run_dir.bind_for(right, group).map_err(refused)?));
     }
+    Ok(bound)
 }
 
 impl From<StoreError> for RunError {
@@ -155,8 +170,7 @@ pub fn run(options: &Options, config: &Config) -> Result<(), RunError> {
     store::log_panics_of_redb();
     let run_dir = Arc::new(RunDir::take(&config.node.run_dir)?);
     run_dir.remove_stale_sockets();
-    let readers = config.node.read_group.as_ref().map(|group| run_dir.bind_read(group));
-    let readers = readers.transpose()?;
+    let groups = bind_groups(&run_dir, &config.node)?;
     let files = host::raise_open_files();
     tracing::debug!("up to {files} open files");
     stay_off_worker_cores(&config.node);
@@ -167,7 +181,7 @@ pub fn run(options: &Options, config: &Config) -> Result<(), RunError> {
         .enable_all()
         .build()
         .map_err(system("start its control threads"))?;
-    let served = runtime.block_on(serve(options, config, run_dir, readers, privileged));
+    let served = runtime.block_on(serve(options, config, run_dir, groups, privileged));
     // Who waits for a name server or a disk that hangs is not waited for.
     runtime.shutdown_timeout(LAST_WAIT);
     served
@@ -240,7 +254,7 @@ async fn serve(
     options: &Options,
     config: &Config,
     run_dir: Arc<RunDir>,
-    readers: Option<UnixListener>,
+    groups: Vec<(Right, UnixListener)>,
     Privileged { guests, ports, steer, offload }: Privileged,
 ) -> Result<(), RunError> {
     let (store, kept) = Store::open(&config.node.state_dir, ports.ends())?;
@@ -278,7 +292,7 @@ async fn serve(
         node.keep_as_good(&config.text);
     }
     let timekeeper = tokio::spawn(node.clone().keep_time());
-    let served = serve_api(options, &node, &run_dir, readers, &config.node).await;
+    let served = serve_api(options, &node, &run_dir, groups, &config.node).await;
     timekeeper.abort();
     notify::stopping();
     node.stop().await;
@@ -289,15 +303,18 @@ async fn serve_api(
     options: &Options,
     node: &Arc<Node>,
     run_dir: &RunDir,
-    readers: Option<UnixListener>,
+    groups: Vec<(Right, UnixListener)>,
     config: &NodeConfig,
 ) -> Result<(), RunError> {
     let listener = run_dir.bind_api()?;
-    let readers = readers.map(tokio::net::UnixListener::from_std).transpose();
-    let readers = readers.map_err(system("listen to readers"))?;
+    let listening = |(right, listener)| {
+        tokio::net::UnixListener::from_std(listener).map(|listener| (right, listener))
+    };
+    let groups = groups.into_iter().map(listening).collect::<io::Result<_>>();
+    let groups = groups.map_err(system("listen to readers"))?;
     let (end, ended) = tokio::sync::watch::channel(());
     serve_metrics(config.metrics, node, ended.clone()).await;
-    let mut server = tokio::spawn(http::serve(listener, readers, node.clone(), ended));
+    let mut server = tokio::spawn(http::serve(listener, groups, node.clone(), ended));
     let status = format!("serving {}", run_dir.api_socket().display());
     tracing::info!("{status}");
     notify::ready(&status);
@@ -319,7 +336,9 @@ async fn serve_api(
     node.end_captures();
     // Gone already, or not ours to remove: either way nothing is left to do.
     let _ = std::fs::remove_file(run_dir.api_socket());
-    let _ = std::fs::remove_file(run_dir.read_socket());
+    for right in Right::ALL {
+        let _ = std::fs::remove_file(run_dir.socket_of(right));
+    }
     match outcome {
         Some(_) => {
             Err(Fault::new("API", "serve", "it ended by itself", "please report this with the log")

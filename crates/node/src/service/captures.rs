@@ -49,7 +49,8 @@ impl Node {
             Refusal::new(Why::Impossible, fault)
         })?;
         let CaptureId(id) = capture.id();
-        let text = format!("{} by {who}", spec.points.join(" "));
+        let payload = spec.payload.map(|bytes| format!(" with {bytes} bytes of payload"));
+        let text = format!("{}{} by {who}", spec.points.join(" "), payload.unwrap_or_default());
         let directory = self.directory.clone();
         let events = spec.events.then(|| self.feed.clone());
         let shown = Shown {
@@ -79,6 +80,11 @@ impl Node {
             Refusal::new(Why::Impossible, fault)
         })?;
         Ok((id, chunks))
+    }
+
+    /// Bytes behind the transport header that captures of `capture_group` keep; `None` for all.
+    pub fn payload_of_group(&self) -> Option<u32> {
+        self.facts.config.capture_payload
     }
 
     /// Has a capture end in order.
@@ -165,6 +171,7 @@ impl Node {
         match parts[..] {
             ["drops"] => Ok(vec![drops(None)]),
             ["drops", switch] => Ok(vec![drops(Some(&member(switch)?))]),
+            ["controller", switch] => Ok(vec![controller(&*member(switch)?)]),
             ["tunnel", name] => self.everywhere(text, name, PortKind::Vxlan, &[All, Outside]),
             ["tunnel", name, side] => match side_of(side) {
                 Some(sides) => self.everywhere(text, name, PortKind::Vxlan, &[sides]),
@@ -300,6 +307,12 @@ fn drops(member: Option<&Arc<Member>>) -> (Point, PointName) {
     };
     let point = Point::Drops(member.map(|member| member.id));
     (point, PointName { name, description, hardware: "" })
+}
+
+fn controller(member: &Member) -> (Point, PointName) {
+    let name = format!("controller:{}", member.name());
+    let description = format!("packet-ins (out) and packet-outs (in) of {}", member.name());
+    (Point::Controller(member.id), PointName { name, description, hardware: "" })
 }
 
 /// Which of a port's frames are seen.

@@ -25,7 +25,7 @@ pub struct FramesArgs {
 /// Which frames to show, and how.
 #[derive(Args)]
 pub struct CaptureArgs {
-    /// Where: SWITCH:PORT (then :rx or :tx for one side), SWITCH for all its ports, drops, drops:SWITCH
+    /// Where: SWITCH:PORT (then :rx or :tx for one side), SWITCH for all its ports, controller:SWITCH, drops, drops:SWITCH
     #[arg(required = true, value_name = "POINT")]
     pub points: Vec<String>,
     #[command(flatten)]
@@ -39,6 +39,9 @@ pub struct CaptureArgs {
     /// Bytes of each frame to keep; all when left out
     #[arg(long, short = 's', value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..=65_856))]
     pub snap: Option<u32>,
+    /// Bytes of each frame to keep behind its TCP, UDP or ICMP header; 0 for headers alone
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(0..=65_856))]
+    pub payload: Option<u32>,
     /// End after this many frames
     #[arg(long, short = 'c', value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,

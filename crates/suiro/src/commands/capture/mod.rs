@@ -26,6 +26,7 @@ pub fn run(context: &Context, args: &CaptureArgs) -> Result<(), Failure> {
         past_ms: args.past.map(|past| past.as_millis() as u64),
         events: args.events,
         snap: args.snap,
+        payload: args.payload,
         ring: args.ring,
         id_key: None,
     };
@@ -51,6 +52,7 @@ pub fn flight(context: &Context, args: FlightArgs) -> Result<(), Failure> {
         filter: None,
         events: false,
         snap: None,
+        payload: None,
         count: None,
         duration: Some(Duration::ZERO),
         past: Some(past.unwrap_or(Duration::from_secs(u32::MAX.into()))),
