@@ -24,7 +24,9 @@ from os_ken.topology import event as topology
 
 TABLE_MISS, LEARNT = 0, 10
 IDLE_TIMEOUT_S = 60
-# Two rounds of os-ken's LLDP, which sends by each port every 0.9 s.
+# By each port os-ken sends LLDP so often.
+LLDP_S = 0.9
+# Two rounds of it.
 QUIET_S = 2.0
 
 
@@ -40,6 +42,20 @@ class TreeSwitch(app_manager.OSKenApp):
         self.hosts = {}  # (datapath id, address) -> port
         self.changed = time.monotonic()
         hub.spawn(self.tell)
+        hub.spawn(self.keep_asking)
+
+    @staticmethod
+    def keep_asking():
+        """Wakes os-ken's link discovery: in the hub of its version 4 a wait ends by a wake-up alone, never by time.
+
+        Without it LLDP is sent once, so a frame that is lost is a link that is not found, and links never expire.
+        """
+        while True:
+            hub.sleep(LLDP_S)
+            switches = app_manager.lookup_service_brick("switches")
+            if switches is not None:
+                switches.lldp_event.set()
+                switches.link_event.set()
 
     @set_ev_cls(ofp_event.EventOFPSwitchFeatures, CONFIG_DISPATCHER)
     def on_features(self, event):
