@@ -339,7 +339,11 @@ fn a_node_killed_in_the_middle_of_an_apply_comes_back_with_one_version_and_nothi
                 let line = format!("port {new}{} of switch sw0: open", round + 1);
                 until(&line, || place.log().contains(&line));
             }
-            _ => until("an old port goes", || names(&place).len() < 10 && names(&place).len() > 5),
+            // They may all be gone by the next look.
+            _ => until("an old port goes", || {
+                let there = names(&place);
+                there.contains(&format!("{new}5")) && there.len() < 10
+            }),
         }
         place.end(Signal::KILL);
         apply.wait().unwrap();
