@@ -21,6 +21,7 @@ mod log;
 mod login;
 mod names;
 mod place;
+mod plural;
 mod secret;
 mod table;
 mod terminal;

@@ -78,7 +78,7 @@ fn guests_talk_over_an_encrypted_tunnel_also_after_a_crash_and_while_keys_change
     for host in ["1", "2"] {
         let words = tunnel(&place, host);
         let made = place.suiro(&words.iter().map(String::as_str).collect::<Vec<_>>());
-        assert!(made.contains("esp transport mode, 1 SAs out, 1 in"), "{made}");
+        assert!(made.contains("esp transport mode, SAs: 1 out, 1 in"), "{made}");
     }
     ping(&place);
     let shown = place.suiro(&["port", "show", "sw1", "tun0"]);

@@ -6,23 +6,30 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use tempfile::NamedTempFile;
 
 /// File systems that are new there: the namespace's view of the kernel, pins, the names of `ip netns`, and what nodes keep.
-const NEW: [(&str, &str); 6] = [
+const NEW: [(&str, &str); 9] = [
     ("tmpfs", "/tmp"),
     ("sysfs", "/sys"),
     ("bpf", "/sys/fs/bpf"),
     ("tmpfs", "/run/netns"),
     ("tmpfs", "/run/suiro"),
     ("tmpfs", "/var/lib/suiro"),
+    ("tmpfs", "/etc/suiro"),
+    ("tmpfs", "/run/suiro-control"),
+    ("tmpfs", "/var/lib/suiro-control"),
 ];
 
 /// Waits until a node that was started in the background answers; else says what it wrote.
 const READY: &str = "timeout 20 sh -c 'until suiro status >/dev/null 2>&1; do sleep 0.05; done' || \
     { echo 'no node answers after 20 s:'; cat $LOG; false; }";
 
+/// Trees of control groups, of v2 and of v1.
+const TREES: [&str; 5] = ["", "cpu", "cpuacct", "memory", "pids"];
+
 /// The shell; it ends, with all that it started, when this is dropped.
 pub struct Session {
     shell: Child,
-    input: ChildStdin,
+    input: Option<ChildStdin>,
+    group: String,
     output: BufReader<ChildStdout>,
     /// What commands in the background write.
     _log: NamedTempFile,
@@ -39,9 +46,12 @@ impl Session {
         command.env("PATH", format!("{}:{path}", suiro.parent().unwrap().display()));
         let log = NamedTempFile::new().unwrap();
         command.env("LOG", log.path());
+        let group =
+            log.path().file_name().unwrap().to_string_lossy().replace('.', "suiro-document-");
         let mut shell = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let (input, output) = (shell.stdin.take().unwrap(), shell.stdout.take().unwrap());
-        let mut session = Self { shell, input, output: BufReader::new(output), _log: log };
+        let output = BufReader::new(output);
+        let mut session = Self { shell, input: Some(input), group, output, _log: log };
         session.run("exec 9</sys/fs/cgroup");
         for (kind, directory) in NEW {
             let mount = format!("mkdir -p {directory} && mount -t {kind} {kind} {directory}");
@@ -52,6 +62,13 @@ impl Session {
         let (code, said) =
             session.run("mount --no-canonicalize --rbind /proc/self/fd/9 /sys/fs/cgroup");
         assert_eq!(code, 0, "{said:?}");
+        for tree in Self::trees() {
+            // Nodes have theirs below `suiro`: here that is one of this session's own.
+            let mount =
+                format!("cd {tree} && mkdir -p suiro {0} && mount --bind {0} suiro", session.group);
+            let (code, said) = session.run(&format!("( {mount} )"));
+            assert_eq!(code, 0, "{mount}: {said:?}");
+        }
         // Where the package puts it.
         let clients = concat!(env!("CARGO_MANIFEST_DIR"), "/../../clients");
         let (code, said) = session
@@ -67,7 +84,8 @@ impl Session {
             Some(background) => format!("{background} >$LOG 2>&1 & {READY}"),
             None => command.to_owned(),
         };
-        writeln!(self.input, "{{ {words}\n}} 2>&1 </dev/null; code=$?; echo; echo '--end--' $code")
+        let input = self.input.as_mut().expect("it is open until the drop");
+        writeln!(input, "{{ {words}\n}} 2>&1 </dev/null; code=$?; echo; echo '--end--' $code")
             .unwrap();
         let mut lines = Vec::new();
         for line in self.output.by_ref().lines() {
@@ -83,11 +101,22 @@ impl Session {
         }
         panic!("the shell ended in {command:?}");
     }
+
+    /// The trees that this host has.
+    fn trees() -> Vec<String> {
+        let trees = TREES.iter().map(|tree| format!("/sys/fs/cgroup/{tree}"));
+        trees.filter(|tree| Path::new(tree).join("cgroup.procs").exists()).collect()
+    }
 }
 
 impl Drop for Session {
     fn drop(&mut self) {
-        let _ = self.shell.kill();
+        // At the end of its input the shell ends, and with it, as the first process of its namespace, all others there.
+        self.input = None;
         let _ = self.shell.wait();
+        for tree in Self::trees() {
+            let group = format!("{tree}/{}", self.group);
+            let _ = Command::new("find").args([&group, "-depth", "-type", "d", "-delete"]).status();
+        }
     }
 }

@@ -5,6 +5,7 @@ use crate::args::{Cores, LogFormat, NodeArgs};
 use crate::failure::Failure;
 use crate::log;
 use crate::place::ControllerPlace;
+use crate::plural::counted;
 use crate::secret;
 use api::{Client, Fault, NodeView};
 use node::config::{Config, ConfigFile, Found, Host, Instead};
@@ -128,8 +129,10 @@ fn checked(config: &Config) -> String {
     let ports: usize = config.switches.iter().map(|switch| switch.ports.len()).sum();
     let flows: usize = config.switches.iter().map(|switch| switch.flows.len()).sum();
     format!(
-        "the configuration is right: {} switches, {ports} ports, {flows} flows\n",
-        config.switches.len()
+        "the configuration is right: {}, {}, {}\n",
+        counted(config.switches.len(), "switch", "switches"),
+        counted(ports, "port", "ports"),
+        counted(flows, "flow", "flows"),
     )
 }
 

@@ -2,6 +2,7 @@
 
 use super::Context;
 use crate::failure::Failure;
+use crate::plural::counted;
 use api::{Method, NodeView};
 
 /// Shows the running node.
@@ -10,12 +11,12 @@ pub fn run(context: &Context) -> Result<(), Failure> {
     context.print(&view, |view| {
         let cores: Vec<_> = view.cores.iter().map(usize::to_string).collect();
         let mut text = format!(
-            "suiro {}, process {}, up {} s\n{} switches, {} ports; workers on cores {}\nconfiguration {}; sockets in {}\nstate in {}\n",
+            "suiro {}, process {}, up {} s\n{}, {}; workers on cores {}\nconfiguration {}; sockets in {}\nstate in {}\n",
             view.version,
             view.pid,
             view.uptime_s,
-            view.switches,
-            view.ports,
+            counted(view.switches, "switch", "switches"),
+            counted(view.ports, "port", "ports"),
             cores.join(", "),
             view.config_file.as_deref().unwrap_or("none"),
             view.run_dir,

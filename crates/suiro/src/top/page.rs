@@ -2,6 +2,7 @@
 
 use super::rates::{PortRates, Rates};
 use super::{queues, rungs};
+use crate::plural::counted;
 use crate::table::{Table, short};
 
 /// Orders of the ports; the busiest first is the usual one.
@@ -27,9 +28,9 @@ fn header(rates: &Rates) -> String {
     let (frames, past) = rungs::all_and_past(&rates.rungs);
     let past = if past > 0.0 { format!(", {past:.0} % past the workers") } else { String::new() };
     format!(
-        "suiro: {} switches, {} ports, {} frames/s{past}, busiest core {busiest:.0} % (over {:.1} s)\n",
-        rates.switches.len(),
-        rates.ports.len(),
+        "suiro: {}, {}, {} frames/s{past}, busiest core {busiest:.0} % (over {:.1} s)\n",
+        counted(rates.switches.len(), "switch", "switches"),
+        counted(rates.ports.len(), "port", "ports"),
         short(frames),
         rates.seconds
     )

@@ -230,7 +230,7 @@ impl Security {
     pub(super) fn words(&self) -> String {
         let sas = self.sas.load();
         let (sending, receiving) = (sas.senders.len(), sas.receivers.len());
-        format!("esp {} mode, {sending} SAs out, {receiving} in", self.envelope.mode.name())
+        format!("esp {} mode, SAs: {sending} out, {receiving} in", self.envelope.mode.name())
     }
 
     /// All SAs, those that send first.
