@@ -92,7 +92,7 @@ pub use chosen::{Chosen, SealOn};
 pub use control::{Keep, PortControl};
 pub use detail::{Details, GuestFacts, Hop, Outside, PortDetail, SaFacts, Sealing};
 pub use drops::{Drops, LossTap, Lost, OuterPacket};
-pub use ends::{Ends, NoNumber};
+pub use ends::{Ends, NoNumber, Share};
 pub use error::{AWAY, ControlError, OpenError};
 pub use facts::PortFacts;
 pub use flow::{PortAt, SwitchId};

@@ -2,14 +2,16 @@
 
 use super::Pipeline;
 use super::timers::Due;
-use crate::Instructions;
+use crate::program::actions;
 use crate::resolve::Hit;
 use crate::stats::{Aggregate, FlowFilter, FlowStats, TableStats};
 use crate::store::RecordId;
 use crate::table::Table;
 use crate::template::key_of;
 use crate::time::Nanos;
+use crate::{Action, Instructions};
 use std::sync::Arc;
+use wire::Field;
 
 /// The name of an entry, as long as it is unchanged. Names are ordered as the entries lie in memory.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -78,6 +80,20 @@ impl Pipeline {
     /// The instructions that entries have, and how many have them: as many as there are distinct ones.
     pub fn instructions_in_use(&self) -> impl Iterator<Item = (&Instructions, u32)> {
         self.store.programs.in_use()
+    }
+
+    /// What entries and groups match this field to, or set it to: each value once or more often.
+    pub fn values(&self, field: Field) -> impl Iterator<Item = u128> {
+        let set = move |action: &Action| match *action {
+            Action::SetField { field: other, value, .. } if other == field => Some(value),
+            _ => None,
+        };
+        let matched =
+            self.tables.iter().flatten().flat_map(move |table| table.matched(&self.store, field));
+        let by_entries = self.instructions_in_use().flat_map(|(content, _)| actions(content));
+        let buckets = self.groups().views().flat_map(|group| group.buckets);
+        let by_groups = buckets.flat_map(|bucket| &bucket.actions);
+        matched.chain(by_entries.chain(by_groups).filter_map(set))
     }
 
     /// Entries in all tables.

@@ -7,7 +7,7 @@ use crate::store::RecordId;
 use crate::store::Store;
 use crate::template::{Tuple, key_of};
 use crate::{Action, Instructions};
-use wire::{Key, WORDS};
+use wire::{Field, Key, WORDS};
 
 /// Whether every bit of `coarse` is in `fine`.
 fn refines(fine: &Key, coarse: &Key) -> bool {
@@ -91,6 +91,19 @@ impl Table {
                     key_of(store, tuple, head).masked(&both) == key.masked(&both)
                         && self.in_chain(store, head, priority).is_some()
                 })
+        })
+    }
+
+    /// What entries match this field to, each value once or more often. Costs a look at each match with it.
+    pub fn matched<'a>(
+        &'a self,
+        store: &'a Store,
+        field: Field,
+    ) -> impl Iterator<Item = u128> + 'a {
+        let tuples = self.tuples().filter(move |(_, tuple)| tuple.plan.mask().get(field) != 0);
+        tuples.flat_map(move |(_, tuple)| {
+            let heads = tuple.index.view().elements();
+            heads.map(move |id| key_of(store, tuple, id).get(field))
         })
     }
 

@@ -17,7 +17,7 @@
 use super::stamp::{self, Moment};
 use crate::journal::{FlowEntry, FlowId};
 use flow::{Action, Instructions, Output, Transport};
-use port::Ends;
+use port::{Ends, Share};
 use std::net::{IpAddr, Ipv6Addr};
 use wire::{Field, Key};
 
@@ -106,7 +106,7 @@ pub fn entry_bytes(entry: &FlowEntry, ends: &Ends, now: Moment) -> Vec<u8> {
 ///
 /// # Errors
 /// Anything else, or no number is left for an end.
-pub fn read_id(bytes: &[u8], ends: &Ends) -> Result<FlowId, BadRecord> {
+pub fn read_id(bytes: &[u8], ends: &Share) -> Result<FlowId, BadRecord> {
     let mut bytes = Reader(bytes, ends);
     let (table, priority) = (bytes.u8()?, bytes.u16()?);
     let (mut key, mut mask) = (Key::default(), Key::default());
@@ -125,7 +125,7 @@ pub const BEFORE_NOTE: usize = 14;
 ///
 /// # Errors
 /// Anything else, or no number is left for an end.
-pub fn read_entry(bytes: &[u8], ends: &Ends, now: Moment) -> Result<FlowEntry, BadRecord> {
+pub fn read_entry(bytes: &[u8], ends: &Share, now: Moment) -> Result<FlowEntry, BadRecord> {
     let mut bytes = Reader(bytes, ends);
     Ok(FlowEntry {
         cookie: bytes.u64()?,
@@ -341,7 +341,7 @@ fn width(field: Field) -> usize {
 }
 
 /// Takes numbers off the front, and gives ends theirs.
-struct Reader<'a>(&'a [u8], &'a Ends);
+struct Reader<'a>(&'a [u8], &'a Share);
 
 impl Reader<'_> {
     fn take<const N: usize>(&mut self) -> Result<[u8; N], BadRecord> {

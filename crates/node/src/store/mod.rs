@@ -45,7 +45,7 @@ use database::File;
 use datapath::PortCounters;
 use flow::Counted;
 use pending::{Kind, Record, Thing};
-use port::Ends;
+use port::{Ends, Share};
 use stamp::{Clock, Moment, machine_clock};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -81,7 +81,8 @@ pub struct Kept {
     file: Arc<File>,
     shared: Arc<Shared>,
     path: PathBuf,
-    ends: Arc<Ends>,
+    /// What kept rules name, until switches do.
+    ends: Share,
     clock: Arc<Clock>,
     /// Where a damaged file went, if there was one.
     pub set_aside: Option<PathBuf>,
@@ -118,7 +119,7 @@ impl Store {
             file,
             shared: shared.clone(),
             path: path.clone(),
-            ends: ends.clone(),
+            ends: Share::unbounded(ends.clone()),
             clock: clock.clone(),
             set_aside,
         };
@@ -588,7 +589,7 @@ fn number(bytes: &[u8]) -> Option<u32> {
     bytes.try_into().map(u32::from_be_bytes).ok()
 }
 
-fn read_change(kind: Kind, id: &[u8], record: &[u8], ends: &Ends, now: Moment) -> Option<Change> {
+fn read_change(kind: Kind, id: &[u8], record: &[u8], ends: &Share, now: Moment) -> Option<Change> {
     let stamped = || record.split_first_chunk().map(|(at, rest)| (stamp::age(at, now), rest));
     Some(match kind {
         Kind::Meter => {

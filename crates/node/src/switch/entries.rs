@@ -25,7 +25,7 @@ impl Switch {
             matches!(change.command, FlowModCommand::Delete | FlowModCommand::DeleteStrict);
         let buffer = change.buffer_id.filter(|_| !is_delete);
         buffer.map_or(Ok(()), |id| self.check_buffer(id))?;
-        let mut wanted = translate::flow_mod(change, &self.ends)?;
+        let mut wanted = self.named(control, |share| translate::flow_mod(change, share))?;
         if change.version.modify_adds_what_it_misses() && !is_there(control, &wanted, now) {
             wanted.command = FlowCommand::Add;
         }

@@ -28,7 +28,7 @@ impl Switch {
         change: &GroupMod,
         now: Nanos,
     ) -> Result<(), Fault> {
-        let wanted = translate::group_change(change, &self.ends)?;
+        let wanted = self.named(control, |share| translate::group_change(change, share))?;
         let removed = control.pipeline.group_mod(wanted, now).map_err(translate::group_fault)?;
         self.touch(control);
         match change.command {

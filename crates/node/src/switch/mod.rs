@@ -25,6 +25,7 @@ mod features;
 mod flows;
 mod groups;
 mod listener;
+mod names;
 mod near;
 mod packet_in;
 mod plane;
@@ -53,7 +54,7 @@ pub use restore::NotRestored;
 
 use crate::feed::Feed;
 use crate::journal::{Change, Journal, TableNames};
-use ::port::Ends;
+use ::port::{Ends, Share};
 use api::{FailMode, Happening, News, Noun};
 use budget::Account;
 use buffers::PacketBuffers;
@@ -102,7 +103,7 @@ pub struct Switch {
     /// The OpenFlow versions that it speaks, as [`openflow::VersionSet`].
     versions: AtomicU32,
     limits: Limits,
-    ends: Arc<Ends>,
+    ends: Share,
     feed: Feed,
     plane: Arc<dyn Plane>,
     journal: Arc<dyn Journal>,
@@ -136,6 +137,8 @@ pub(crate) struct Control {
     generation: Option<u64>,
     /// Changed since the last snapshot.
     dirty: bool,
+    /// Changed since it was last looked which ends of tunnels are named.
+    may_name_less: bool,
     /// Being restored: nothing is journalled.
     silent: bool,
 }
@@ -159,6 +162,7 @@ impl Switch {
             attendance: Attendance::new(spec.fail_mode),
             generation: None,
             dirty: false,
+            may_name_less: false,
             silent: false,
         };
         control.configure(Audience::default());
@@ -169,7 +173,7 @@ impl Switch {
             miss_send_len: spec.miss_send_len,
             versions: AtomicU32::new(VersionSet::of(Version::ALL).0),
             limits: spec.limits,
-            ends: spec.ends,
+            ends: Share::new(spec.ends),
             feed: spec.feed,
             plane,
             journal,
@@ -232,6 +236,7 @@ impl Switch {
 
     /// Notes that workers must see a new snapshot soon.
     fn touch(&self, control: &mut Control) {
+        control.may_name_less = true;
         if !std::mem::replace(&mut control.dirty, true) {
             self.unpublished.notify_one();
         }

@@ -149,8 +149,10 @@ impl Switch {
                 "a frame shorter than an Ethernet header",
             ));
         }
-        let actions = actions(&request.actions, &self.ends)
-            .map_err(|full| no_number(ErrorCode::BadActionTooMany, full))?;
+        let actions = self.named(&mut self.control(), |share| {
+            let refused = |full| no_number(ErrorCode::BadActionTooMany, full);
+            actions(&request.actions, share).map_err(refused)
+        })?;
         let in_port = self.check_packet_out(request.in_port, &actions)?;
         // Last, so that a refused message does not use the buffer up.
         let (frame, offload) = match request.buffer_id {

@@ -93,6 +93,7 @@ impl Switch {
         let added = |age_ns: &u64| Nanos(now.0.saturating_sub(*age_ns));
         match kept {
             Change::FlowSet(id, entry) => {
+                self.adopt(id, entry);
                 self.apply(control, translate::flow_mod_of(id, entry), now)
             }
             Change::GroupSet(group, age) => self.apply_group(control, &adding(group), added(age)),

@@ -70,6 +70,15 @@ pub(crate) fn switch_with(
     journal: Arc<dyn Journal>,
     fail_mode: FailMode,
 ) -> (Arc<Switch>, Arc<TestPlane>) {
+    switch_of(journal, fail_mode, Arc::default())
+}
+
+/// … of a node with these numbers of tunnels' ends.
+fn switch_of(
+    journal: Arc<dyn Journal>,
+    fail_mode: FailMode,
+    ends: Arc<Ends>,
+) -> (Arc<Switch>, Arc<TestPlane>) {
     let plane = Arc::new(TestPlane::default());
     let new = NewSwitch {
         name: "sw0".into(),
@@ -78,7 +87,7 @@ pub(crate) fn switch_with(
         miss_send_len: 128,
         limits: Limits::default(),
         serials: Serials::default(),
-        ends: Arc::default(),
+        ends,
         budget: Arc::default(),
         feed: Feed::default(),
     };

@@ -35,11 +35,13 @@ pub(super) struct Destinations {
     ends: Arc<Ends>,
     legs: Vec<Leg>,
     known: HashMap<u16, Destination>,
+    /// How often a number had gone to another end by then.
+    reused: u32,
 }
 
 impl Destinations {
     pub(super) fn new(ends: Arc<Ends>, legs: Vec<Leg>) -> Self {
-        Self { ends, legs, known: HashMap::new() }
+        Self { ends, legs, known: HashMap::new(), reused: 0 }
     }
 
     /// The end of this number.
@@ -47,6 +49,10 @@ impl Destinations {
     /// # Errors
     /// It is none, or of a family that the port has no address of.
     pub(super) fn find(&mut self, number: u16) -> Result<&Destination, DropReason> {
+        let reused = self.ends.reused();
+        if reused != self.reused {
+            (self.reused, self.known) = (reused, HashMap::new());
+        }
         if !self.known.contains_key(&number) {
             let found = self.make(number).ok_or(DropReason::TunnelEnd)?;
             if self.known.len() == KNOWN_MAX {

@@ -32,7 +32,7 @@ pub(super) struct Origin {
     remote: Option<IpAddr>,
     /// Whether others send too: the socket is asked.
     has_others: bool,
-    /// Whose number was found last, and how many ends had numbers then.
+    /// Whose number was found last, and how often ends had been given one by then.
     last: Option<(IpAddr, u16, u32)>,
 }
 
@@ -71,15 +71,12 @@ impl Origin {
     /// The sender that the socket told, or the other end.
     pub(super) fn of(&mut self, told: Option<IpAddr>) -> Sender {
         let Some(address) = told.or(self.remote) else { return Sender::default() };
-        let count = self.ends.count();
+        let given = self.ends.given();
         let number = match self.last {
-            // A number is for ever; that there is none holds until someone is given one.
-            Some((last, number, then)) if last == address && (number != 0 || then == count) => {
-                number
-            }
+            Some((last, number, then)) if last == address && then == given => number,
             _ => self.ends.number(address).unwrap_or(Ends::NONE),
         };
-        self.last = Some((address, number, count));
+        self.last = Some((address, number, given));
         Sender { address: Some(address), port: 0, number }
     }
 }
@@ -87,20 +84,22 @@ impl Origin {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ends::Share;
     use std::net::Ipv4Addr;
 
     #[test]
     fn an_unknown_sender_is_number_0_until_it_has_one() {
         let ends = Arc::new(Ends::default());
+        let share = Share::new(ends.clone());
         let [one, two]: [IpAddr; 2] = ["192.0.2.1", "2001:db8::2"].map(|end| end.parse().unwrap());
         let any = Ipv4Addr::UNSPECIFIED.into();
         let [mut all, mut only] =
             [any, one].map(|remote| Origin::new(ends.clone(), &Tunnel::new(remote, 7)));
         assert_eq!((all.has_others, only.has_others), (true, false));
         assert_eq!((all.of(Some(one)).number, only.of(None).number), (0, 0));
-        assert_eq!(ends.name(two), Ok(1));
+        assert_eq!(share.name(two), Ok(1));
         assert_eq!((all.of(Some(one)).number, all.of(Some(two)).number), (0, 1));
-        assert_eq!(ends.name(one), Ok(2));
+        assert_eq!(share.name(one), Ok(2));
         assert_eq!((all.of(Some(one)).number, only.of(None).number), (2, 2));
         assert_eq!(only.of(None).address, Some(one));
     }

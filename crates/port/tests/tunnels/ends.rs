@@ -1,7 +1,7 @@
 //! One port for many other ends, over IPv4 and IPv6: where rules say, and from everyone.
 
 use super::*;
-use port::{Ends, Opener};
+use port::{Ends, Opener, Share};
 use std::sync::Arc;
 
 const NEAR_V6: &str = "2001:db8::1";
@@ -26,15 +26,16 @@ fn three(test: &str) -> Option<Lab> {
 struct Hub {
     opener: Opener,
     port: OpenPort,
-    ends: Arc<Ends>,
+    ends: Share,
     b: u16,
     a: u16,
 }
 
 impl Hub {
     fn new(lab: &Lab, change: Value) -> Self {
-        let ends = Arc::new(Ends::default());
-        let opener = Opener::new(1).with_ends(ends.clone());
+        let all = Arc::new(Ends::default());
+        let opener = Opener::new(1).with_ends(all.clone());
+        let ends = Share::new(all);
         let port = opener.open(&hub(lab, change)).expect("a tunnel");
         let [b, a] = [FAR, FAR_V6].map(|end| ends.name(ip(end)).expect("a number"));
         Self { opener, port, ends, b, a }
@@ -124,7 +125,7 @@ fn what_anyone_sends_comes_with_its_number_or_with_none() {
     let datagram = [&Vxlan { vni: 8 }.emit()[..], &udp(3, 0)].concat();
     stranger.send_to(&datagram, (NEAR, 4789)).expect("sent");
     assert_eq!(hub.received(1), [(Ends::NONE, 8, udp(3, 0))]);
-    assert_eq!(hub.ends.count(), 2, "who only sends gets no number");
+    assert_eq!(hub.ends.held(), 2, "who only sends gets no number");
     let number = hub.ends.name(ip("192.0.2.9")).expect("a number");
     stranger.send_to(&datagram, (NEAR, 4789)).expect("sent");
     assert_eq!(hub.received(1), [(number, 8, udp(3, 0))]);

@@ -1,6 +1,8 @@
 //! What OpenFlow says of flow-mods, one claim at a time.
 
 use super::*;
+use crate::{Bucket, GroupKind, GroupMod};
+use std::collections::BTreeSet;
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -453,4 +455,43 @@ fn a_change_in_portions_passes_over_what_went_or_changed_meanwhile() {
         modified += now_there.filter(|flow| port_of(&flow.instructions) == 3).count();
     }
     assert_eq!((modified, all(&pipeline).len()), (4, 5));
+}
+
+#[test]
+fn a_value_is_in_use_while_an_entry_or_a_group_names_it() {
+    let mut pipeline = pipeline(8);
+    let from = |end: u128, priority| {
+        let (mut key, mut mask) = (Key::default(), Key::default());
+        key.set(Field::TunSrc, end);
+        mask.set(Field::TunSrc, Field::TunSrc.full());
+        FlowMod { key, mask, priority, instructions: to_port(1), ..FlowMod::default() }
+    };
+    let set = |value| {
+        let (field, of, mask) = (Field::TunDst, None, Field::TunDst.full());
+        Action::SetField { field, of, value, mask }
+    };
+    let setting = FlowMod {
+        instructions: Instructions { apply: vec![set(2)], ..Instructions::default() },
+        ..add(1, 32, 5, 1)
+    };
+    [from(1, 5), from(1, 6), setting].iter().for_each(|change| drop(apply(&mut pipeline, change)));
+    let bucket = Bucket { weight: 0, watch_port: None, watch_group: None, actions: vec![set(3)] };
+    let (kind, buckets) = (GroupKind::All, vec![bucket]);
+    pipeline.group_mod(GroupMod::Add { id: 1, kind, buckets }, Nanos(0)).unwrap();
+    let values = |pipeline: &Pipeline| {
+        [Field::TunSrc, Field::TunDst]
+            .into_iter()
+            .flat_map(|field| pipeline.values(field))
+            .collect::<BTreeSet<_>>()
+    };
+    assert_eq!(values(&pipeline), BTreeSet::from([1, 2, 3]));
+    let command = FlowCommand::DeleteStrict;
+    apply(&mut pipeline, &FlowMod { command, ..from(1, 6) });
+    assert_eq!(values(&pipeline), BTreeSet::from([1, 2, 3]), "one below it names it, too");
+    apply(
+        &mut pipeline,
+        &FlowMod { command: FlowCommand::Delete, table: None, ..FlowMod::default() },
+    );
+    pipeline.group_mod(GroupMod::DeleteAll, Nanos(0)).unwrap();
+    assert_eq!(values(&pipeline), BTreeSet::new());
 }

@@ -13,6 +13,7 @@ use openflow::{
     FlowMod, FlowModCommand, GroupDesc, GroupMod, GroupModCommand, MeterConfig, MeterId, MeterMod,
     MeterModCommand, PortNo,
 };
+use port::Share;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
@@ -73,6 +74,8 @@ struct Flow {
 
 /// Rules that a text declares, the last one of each identity.
 struct Wanted {
+    /// The numbers of the ends that they name, until the switch names them.
+    ends: Share,
     flows: HashMap<FlowId, Flow>,
     groups: ByNumber<GroupMod>,
     meters: ByNumber<MeterMod>,
@@ -92,7 +95,7 @@ impl Node {
         let wanted = self.wanted_rules(member, declared)?;
         // What was declared was read when it was; should that fail now, it is nobody's to take.
         let before = before.and_then(|before| self.wanted_rules(member, before).ok());
-        let before = before.unwrap_or_else(Wanted::none);
+        let before = before.unwrap_or_else(|| self.none_wanted());
         let mut moves = Moves::default();
         let name = &declared.spec.name;
         self.flow_moves(member, name, (&wanted, &before), &mut moves);
@@ -162,6 +165,11 @@ impl Node {
         Ok(found)
     }
 
+    fn none_wanted(&self) -> Wanted {
+        let ends = Share::unbounded(self.ports.ends().clone());
+        Wanted { ends, flows: HashMap::new(), groups: BTreeMap::new(), meters: BTreeMap::new() }
+    }
+
     fn wanted_rules(
         &self,
         member: Option<&Arc<Member>>,
@@ -177,10 +185,9 @@ impl Node {
         };
         let Parsed { meters, groups, flows } =
             Parsed::read_with(&resolve, switch, RuleVerb::Add, &texts)?;
-        let mut wanted = Wanted::none();
+        let mut wanted = self.none_wanted();
         for (place, (text, change)) in texts.flows.into_iter().zip(flows).enumerate() {
-            let entry =
-                change.check().and_then(|()| translate::flow_mod(&change, self.ports.ends()));
+            let entry = change.check().and_then(|()| translate::flow_mod(&change, &wanted.ends));
             let entry = entry.map_err(|fault| {
                 let cause = format!("{text:?}: {fault}");
                 let remedy = "see ovs-fields(7) and ovs-actions(7); the error is OpenFlow's own";
@@ -258,12 +265,6 @@ impl Moves {
         let (switch, name) = (Some(switch.clone()), Some(text));
         let (keys, interrupts) = (Vec::new(), None);
         self.told.push(ObjectChange { action, kind, switch, name, keys, interrupts });
-    }
-}
-
-impl Wanted {
-    fn none() -> Self {
-        Self { flows: HashMap::new(), groups: BTreeMap::new(), meters: BTreeMap::new() }
     }
 }
 

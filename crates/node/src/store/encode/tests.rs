@@ -4,6 +4,7 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
 use proptest::sample::select;
+use std::sync::Arc;
 
 const NOW: Moment = Moment { boot: 0x0102_0304, monotonic: flow::Nanos(0x20), wall_ms: 0x30 };
 
@@ -40,8 +41,8 @@ fn a_match() -> impl Strategy<Value = (Key, Key)> {
 }
 
 /// The ends that have numbers here.
-fn ends() -> Ends {
-    let ends = Ends::default();
+fn ends() -> Share {
+    let ends = Share::new(Arc::default());
     for end in ["192.0.2.2", "2001:db8::2", "192.0.2.3"] {
         ends.name(end.parse().unwrap()).unwrap();
     }
@@ -132,8 +133,8 @@ proptest! {
 
     #[test]
     fn damaged_records_are_refused_without_a_panic(bytes in vec(any::<u8>(), 0..64)) {
-        let _ = read_id(&bytes, &Ends::default());
-        let _ = read_entry(&bytes, &Ends::default(), NOW);
+        let _ = read_id(&bytes, &Share::new(Arc::default()));
+        let _ = read_entry(&bytes, &Share::new(Arc::default()), NOW);
     }
 }
 
@@ -147,7 +148,7 @@ fn the_bytes_of_format_2_stay_as_they_are() {
         id.mask.set(field, mask);
     }
     assert_eq!(
-        id_bytes(&id, &Ends::default()),
+        id_bytes(&id, &Share::new(Arc::default())),
         [2, 0, 10, 6, 8, 0, 0xff, 0xff, 14, 10, 0, 0, 0, 0xff, 0, 0, 0]
     );
     let instructions = Instructions {
@@ -183,12 +184,12 @@ fn the_bytes_of_format_2_stay_as_they_are() {
     let apply = [2, 0, 0, 0, 3, 18, 7, 0x10, 0x05, 0x1f, 0xff, 26, 2, 16, 0, 53, 0xff, 0xff];
     let tail = [1, 0, 0, 0, 3, 4, 0, 0, 0, 0, 6, 4, 7, 0, 0, 0, 1, 0xff, 0xe5];
     let all = [&head[..], &note_and_stamp, &apply, &tail].concat();
-    assert_eq!(entry_bytes(&entry, &Ends::default(), NOW), all);
+    assert_eq!(entry_bytes(&entry, &Share::new(Arc::default()), NOW), all);
 }
 
 #[test]
 fn an_end_is_kept_as_its_address_and_has_another_number_in_another_process() {
-    let (before, after) = (ends(), Ends::default());
+    let (before, after) = (ends(), Share::new(Arc::default()));
     let with = |number: u128| {
         let (mut key, mut mask) = (Key::default(), Key::default());
         key.set(Field::TunSrc, number);

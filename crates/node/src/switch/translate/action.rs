@@ -9,7 +9,7 @@ use super::end::{Naming, oxm_end};
 use super::matching::{field, oxm_field, transport};
 use flow::{Output, Wording};
 use openflow::{Action, GroupId, Instruction, MeterId, Oxm, PortNo, TableId};
-use port::{Ends, NoNumber};
+use port::{Ends, NoNumber, Share};
 use wire::Field;
 
 /// Where an output goes; `None` for [`PortNo::ANY`] and numbers that nothing has.
@@ -45,13 +45,13 @@ pub fn port_and_len(output: Output) -> (PortNo, u16) {
 ///
 /// # Errors
 /// No number is left for a tunnel's end.
-pub fn actions(list: &[Action], ends: &Ends) -> Result<Vec<flow::Action>, NoNumber> {
+pub fn actions(list: &[Action], share: &Share) -> Result<Vec<flow::Action>, NoNumber> {
     let mut found = Vec::with_capacity(list.len());
     for one in list {
         match one {
             Action::SetField(oxm) => {
                 for part in oxm.parts() {
-                    found.extend(set_field(part, ends)?);
+                    found.extend(set_field(part, share)?);
                 }
             }
             other => found.extend(action(other)),
@@ -60,11 +60,11 @@ pub fn actions(list: &[Action], ends: &Ends) -> Result<Vec<flow::Action>, NoNumb
     Ok(found)
 }
 
-fn set_field(oxm: Oxm, ends: &Ends) -> Result<Option<flow::Action>, NoNumber> {
+fn set_field(oxm: Oxm, share: &Share) -> Result<Option<flow::Action>, NoNumber> {
     let Oxm::Known { field: name, value, mask } = oxm else { return Ok(None) };
     let Some(place) = field(name) else { return Ok(None) };
     let value = match name.is_end() {
-        true => Naming::Give(ends).number(name, value)?.into(),
+        true => Naming::Give(share).number(name, value)?.into(),
         false => value,
     };
     let (of, mask) = (transport(name), mask.unwrap_or(place.full()));
@@ -98,14 +98,14 @@ fn action(action: &Action) -> Option<flow::Action> {
 ///
 /// # Errors
 /// No number is left for a tunnel's end.
-pub fn instructions(list: &[Instruction], ends: &Ends) -> Result<flow::Instructions, NoNumber> {
+pub fn instructions(list: &[Instruction], share: &Share) -> Result<flow::Instructions, NoNumber> {
     let mut found = flow::Instructions::default();
     for instruction in list {
         match instruction {
             Instruction::Meter(id) => found.meter = Some(id.0),
-            Instruction::ApplyActions(list) => found.apply = actions(list, ends)?,
+            Instruction::ApplyActions(list) => found.apply = actions(list, share)?,
             Instruction::ClearActions => found.clear = true,
-            Instruction::WriteActions(list) => found.write = actions(list, ends)?,
+            Instruction::WriteActions(list) => found.write = actions(list, share)?,
             Instruction::WriteMetadata { value, mask } => found.metadata = Some((*value, *mask)),
             Instruction::GotoTable(table) => found.goto = Some(table.0),
             Instruction::Experimenter { .. } => {}
@@ -214,6 +214,7 @@ mod tests {
     use proptest::option;
     use proptest::prelude::{Just, Strategy, any, prop_assert_eq, prop_oneof, proptest};
     use proptest::sample::select;
+    use std::sync::Arc;
 
     /// There and back.
     fn round(list: &[Action]) -> Vec<Action> {
@@ -223,7 +224,7 @@ mod tests {
     }
 
     fn round_all(list: &[Instruction]) -> Vec<Instruction> {
-        let ends = Ends::default();
+        let ends = Share::new(Arc::default());
         oxm_instructions(&instructions(list, &ends).unwrap(), &ends)
     }
 

@@ -1,15 +1,15 @@
 //! Addresses of tunnels' ends ↔ the numbers that the tables know them by ([`Ends`]).
 
 use openflow::{Oxm, OxmField};
-use port::{Ends, NoNumber};
+use port::{Ends, NoNumber, Share};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use wire::Field;
 
 /// How addresses become numbers.
 #[derive(Clone, Copy)]
 pub enum Naming<'e> {
-    /// Each gets one: a rule is to know it.
-    Give(&'e Ends),
+    /// Each gets one, which the share holds: a rule is to know it.
+    Give(&'e Share),
     /// One that has none is nobody, whom nothing matches.
     Look(&'e Ends),
 }
@@ -26,7 +26,7 @@ impl Naming<'_> {
         };
         match self {
             _ if end.is_unspecified() => Ok(Ends::NONE),
-            Self::Give(ends) => ends.name(end),
+            Self::Give(share) => share.name(end),
             Self::Look(ends) => Ok(ends.number(end).unwrap_or(Ends::NOBODY)),
         }
     }

@@ -10,16 +10,16 @@ use openflow::{
     ErrorCode, Fault, FlowMod, FlowModCommand, FlowModFlags, FlowRemoved, FlowRemovedReason,
     FlowStats, FlowStatsRequest, GroupId, PortNo, TableId, Wording,
 };
-use port::Ends;
+use port::{Ends, Share};
 
 /// A flow-mod that [`FlowMod::check`] found good.
 ///
 /// # Errors
 /// No number is left for a tunnel's end.
-pub fn flow_mod(change: &FlowMod, ends: &Ends) -> Result<flow::FlowMod, Fault> {
+pub fn flow_mod(change: &FlowMod, share: &Share) -> Result<flow::FlowMod, Fault> {
     let full = |full| no_number(ErrorCode::FlowModFailedTableFull, full);
     let deletes = matches!(change.command, FlowModCommand::Delete | FlowModCommand::DeleteStrict);
-    let naming = if deletes { Naming::Look(ends) } else { Naming::Give(ends) };
+    let naming = if deletes { Naming::Look(share) } else { Naming::Give(share) };
     let matched = key_mask(&change.fields, naming).map_err(full)?;
     Ok(flow::FlowMod {
         command: command(change.command),
@@ -32,7 +32,7 @@ pub fn flow_mod(change: &FlowMod, ends: &Ends) -> Result<flow::FlowMod, Fault> {
         idle_timeout_s: change.idle_timeout_s,
         hard_timeout_s: change.hard_timeout_s,
         flags: flags(change.flags),
-        instructions: instructions(&change.instructions, ends).map_err(full)?,
+        instructions: instructions(&change.instructions, share).map_err(full)?,
         may_miss_headers: !change.version.demands_promised_headers(),
         note: note(&matched, change.wording),
         starts_afresh: change.version.adds_start_afresh(),
@@ -200,6 +200,7 @@ fn group(group: GroupId) -> Option<u32> {
 mod tests {
     use super::*;
     use openflow::{Action, Instruction, Match, OxmField, Version};
+    use std::sync::Arc;
 
     #[test]
     fn a_change_carries_everything_but_its_buffer() {
@@ -220,7 +221,7 @@ mod tests {
             version: Version::V1_0,
             wording: Wording::from_bits(77),
         };
-        let found = flow_mod(&change, &Ends::default()).unwrap();
+        let found = flow_mod(&change, &Share::new(Arc::default())).unwrap();
         assert_eq!((found.command, found.table), (FlowCommand::DeleteStrict, None));
         assert_eq!((found.cookie, found.cookie_mask, found.priority), (1, 2, 5));
         assert_eq!((found.idle_timeout_s, found.hard_timeout_s), (3, 4));

@@ -22,7 +22,9 @@ pub fn flow_mod_fault(error: FlowModError) -> Fault {
 
 /// A refused end of a tunnel, with the code for what it stands in.
 pub fn no_number(code: ErrorCode, NoNumber: NoNumber) -> Fault {
-    Fault::new(code, "one tunnel end more than a node can tell apart (65534, until it restarts)")
+    let what =
+        "one tunnel end more than the switch may name: of 65534 as many as are left for others";
+    Fault::new(code, what)
 }
 
 /// A refused group-mod.

@@ -8,17 +8,17 @@ use openflow::{
     BandKind, Bucket, Counter, ErrorCode, Fault, GroupId, GroupMod, GroupModCommand, GroupStats,
     GroupType, MeterBand, MeterFlags, MeterId, MeterMod, MeterModCommand, MeterStats, PortNo,
 };
-use port::{Ends, NoNumber};
+use port::{NoNumber, Share};
 
 /// A group-mod that [`GroupMod::check`] found good.
 ///
 /// # Errors
 /// No number is left for a tunnel's end.
-pub fn group_change(change: &GroupMod, ends: &Ends) -> Result<flow::GroupMod, Fault> {
+pub fn group_change(change: &GroupMod, share: &Share) -> Result<flow::GroupMod, Fault> {
     let id = change.id.0;
     let kind = kind(change.kind);
     let buckets = || {
-        let buckets: Result<_, _> = change.buckets.iter().map(|one| bucket(one, ends)).collect();
+        let buckets: Result<_, _> = change.buckets.iter().map(|one| bucket(one, share)).collect();
         buckets.map_err(|full| no_number(ErrorCode::GroupModFailedOutOfBuckets, full))
     };
     Ok(match change.command {
@@ -38,12 +38,12 @@ fn kind(kind: GroupType) -> GroupKind {
     }
 }
 
-fn bucket(bucket: &Bucket, ends: &Ends) -> Result<flow::Bucket, NoNumber> {
+fn bucket(bucket: &Bucket, share: &Share) -> Result<flow::Bucket, NoNumber> {
     Ok(flow::Bucket {
         weight: bucket.weight,
         watch_port: (bucket.watch_port != PortNo::ANY).then_some(bucket.watch_port.0),
         watch_group: (bucket.watch_group != GroupId::ANY).then_some(bucket.watch_group.0),
-        actions: actions(&bucket.actions, ends)?,
+        actions: actions(&bucket.actions, share)?,
     })
 }
 

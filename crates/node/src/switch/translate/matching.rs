@@ -210,10 +210,12 @@ fn holds(prerequisite: Prerequisite, matched: &KeyMask) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use port::Share;
+    use std::sync::Arc;
 
     /// There and back.
     fn round(fields: &Match) -> Match {
-        let ends = Ends::default();
+        let ends = Share::new(Arc::default());
         oxm_match(&key_mask(fields, Naming::Give(&ends)).unwrap(), &ends)
     }
 
@@ -267,7 +269,7 @@ mod tests {
             0x0a00_0000,
             0xff00_0000,
         );
-        let ends = Ends::default();
+        let ends = Share::new(Arc::default());
         let found = key_mask(&fields, Naming::Give(&ends)).unwrap();
         assert_eq!(found.key.masked(&found.mask), found.key);
         assert_eq!(oxm_match(&found, &ends), fields);
@@ -287,7 +289,7 @@ mod tests {
 
     #[test]
     fn an_end_is_one_number_in_whatever_words_and_one_that_nobody_named_matches_nothing() {
-        let ends = Ends::default();
+        let ends = Share::new(Arc::default());
         let of = |field, value, naming| {
             let found = key_mask(&Match::default().with(field, value), naming).unwrap();
             assert_eq!(found.mask.get(Field::TunSrc), 0xffff);
@@ -296,10 +298,10 @@ mod tests {
         let (v4, v6) = (OxmField::TunIpv4Src, OxmField::TunIpv6Src);
         let (give, look) = (Naming::Give(&ends), Naming::Look(&ends));
         assert_eq!(of(v4, 0xc000_0202, look), Ends::NOBODY);
-        assert_eq!(ends.count(), 0);
+        assert_eq!(ends.held(), 0);
         assert_eq!((of(v4, 0xc000_0202, give), of(v6, 9, give)), (1, 2));
         assert_eq!((of(v4, 0xc000_0202, look), of(v6, 0xffff_c000_0202, give)), (1, 1));
-        assert_eq!((of(v4, 0, give), ends.count()), (Ends::NONE, 2));
+        assert_eq!((of(v4, 0, give), ends.held()), (Ends::NONE, 2));
         let none = Match::default().with(v4, 0);
         assert_eq!(round(&none), none);
     }
@@ -322,7 +324,7 @@ mod tests {
             };
             let fields = of(in_port, in_phy_port);
             assert_eq!(round(&fields), fields);
-            let ends = Ends::default();
+            let ends = Share::new(Arc::default());
             let found = key_mask(&fields, Naming::Give(&ends)).unwrap();
             let mut packet = Key::default();
             packet.set(Field::InPort, in_port);
