@@ -1,10 +1,11 @@
-//! Names for the shell's Tab key: switches, ports, parts and guests of the node, this host's interfaces and network namespaces, and the lab's
-//! experiments.
+//! Names for the shell's Tab key: switches, ports, points of capture, policies, parts and guests of the node, slices of the controller, this
+//! host's interfaces and network namespaces, and the lab's experiments.
 //!
 //! The shell asks this program itself at each Tab, so the words are those of the moment. Where no node answers at once there are none.
 
 use crate::failure::Failure;
-use api::{Client, GuestView, PartView, PortView, SwitchView};
+use crate::login;
+use api::{Client, GuestView, OffloadView, PartView, PortView, SliceView, SwitchView};
 use clap::Command;
 use clap_complete::Shell;
 use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
@@ -48,7 +49,12 @@ fn named(command: Command, noun: &str) -> Command {
             ("port" | "ports", _) => ports,
             ("interface" | "interfaces", _) => interfaces,
             ("netns" | "session_netns", _) => namespaces,
+            ("points", "capture") => points,
+            ("name" | "names", "offload") => policies,
             ("part", _) | ("name", "part") => parts,
+            ("slice", _) => slices,
+            // Its guests are the controller's, and one has to know the slice first.
+            ("guest", "slice") => return arg,
             #[cfg(feature = "lab")]
             ("experiments", "lab") => experiments,
             ("guest", _) | ("name", "guest") => guests,
@@ -63,9 +69,13 @@ fn named(command: Command, noun: &str) -> Command {
     })
 }
 
-fn answer<T: DeserializeOwned>(path: &str) -> Vec<T> {
+fn node() -> Client {
     let socket = std::env::var_os("SUIRO_API").unwrap_or_else(|| OsString::from(SOCKET));
-    let client = Client::new(socket.into(), PATIENCE);
+    Client::new(socket.into(), PATIENCE)
+}
+
+fn answer<T: DeserializeOwned>(path: &str) -> Vec<T> {
+    let client = node();
     if client.is_served() { client.get(path).unwrap_or_default() } else { Vec::new() }
 }
 
@@ -87,6 +97,38 @@ fn ports() -> Vec<CompletionCandidate> {
         (view.name.to_string(), format!("{} port of {}", view.kind.word(), view.switch))
     };
     candidates(answer("/v1/ports").into_iter().map(view))
+}
+
+/// Where frames can be seen: ports, all of a switch, its controllers, losses.
+fn points() -> Vec<CompletionCandidate> {
+    let ports = answer("/v1/ports").into_iter().map(|view: PortView| {
+        (format!("{}:{}", view.switch, view.name), format!("{} port", view.kind.word()))
+    });
+    let of_switch = |view: SwitchView| {
+        let name = view.name;
+        [
+            (name.to_string(), "all ports of a switch".to_owned()),
+            (format!("controller:{name}"), "packet-ins and packet-outs".to_owned()),
+            (format!("drops:{name}"), "frames lost at a switch".to_owned()),
+        ]
+    };
+    let switches = answer("/v1/switches").into_iter().flat_map(of_switch);
+    let drops = ("drops".to_owned(), "frames lost anywhere".to_owned());
+    candidates(ports.chain(switches).chain([drops]))
+}
+
+fn policies() -> Vec<CompletionCandidate> {
+    let views: Option<OffloadView> = node().get("/v1/offload").ok();
+    let policies = views.into_iter().flat_map(|view| view.policies);
+    candidates(policies.map(|view| (view.policy.name, "offload policy".to_owned())))
+}
+
+/// Of the controller that commands would ask.
+fn slices() -> Vec<CompletionCandidate> {
+    let named = std::env::var("SUIRO_CONTROL").ok().and_then(|place| place.parse().ok());
+    let views: Vec<SliceView> =
+        login::controller(named, PATIENCE).get("/v1/slices").unwrap_or_default();
+    candidates(views.into_iter().map(|view| (view.slice, "slice".to_owned())))
 }
 
 fn parts() -> Vec<CompletionCandidate> {

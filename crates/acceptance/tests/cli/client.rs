@@ -81,6 +81,10 @@ fn tab_offers_the_names_of_the_moment() {
     assert!(offered(&["suiro", "doctor", ""]).contains(&"lo".to_owned()));
     assert_eq!(offered(&["suiro", "lab", "run", "vse-c"]), ["vse-collision"]);
     assert_eq!(offered(&["suiro", "bench", "wi"]), ["wire"]);
+    assert_eq!(offered(&["suiro", "capture", "sw1"]), ["sw1", "sw1:uplink"]);
+    assert_eq!(offered(&["suiro", "capture", "drops", "controller:"]).len(), 2);
+    place.suiro(&["offload", "policy", "add", "web", "--match", "tcp,tp_dst=443", "--never"]);
+    assert_eq!(offered(&["suiro", "offload", "policy", "del", ""]), ["web"]);
 }
 
 #[test]
