@@ -118,7 +118,7 @@ pub fn rows() -> Vec<Row> {
         never(Code::BadActionEperm, PERMITTED),
         sent(
             Code::BadActionTooMany,
-            "more than 512 actions in one list; in a packet-out, a tunnel end more than a node can tell apart",
+            "more than 512 actions in one list; in a packet-out, a tunnel end more than the switch may name",
             |bench, code| {
                 let list = vec![Action::output(PortNo(2)); 513];
                 let change = entry(Match::default(), vec![Instruction::ApplyActions(list)]);

@@ -62,7 +62,7 @@ fn flows() -> Vec<Row> {
         never(Code::FlowModFailedUnknown, "every refusal has a code of its own"),
         elsewhere(
             Code::FlowModFailedTableFull,
-            "a table that holds as many entries as the node's configuration allows, or whose masks have no room left; a tunnel end more than a node can tell apart",
+            "a table that holds as many entries as the node's configuration allows, or whose masks have no room left; a tunnel end more than the switch may name",
             "errors::flow_mod_failed_OFPFMFC_TABLE_FULL",
         ),
         sent(
@@ -161,7 +161,7 @@ fn groups() -> Vec<Row> {
         sent(
             Code::GroupModFailedOutOfBuckets,
             "more than 1024 buckets in one group, or 131072 in all, or a group-mod of more than 65520 bytes: its group could not be \
-             described; a tunnel end more than a node can tell apart",
+             described; a tunnel end more than the switch may name",
             |bench, code| {
                 refuse(bench, code, [all(1, vec![bucket(vec![]); 1025])]);
             },
