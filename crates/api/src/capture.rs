@@ -17,7 +17,7 @@ pub const CAPTURE_RING: u32 = 4 << 20;
 #[serde(deny_unknown_fields)]
 pub struct CaptureSpec {
     /// Where: `SWITCH:PORT`, with `:rx` or `:tx` for one side only, or `:outside` for a tunnel's packets on the underlay; `SWITCH` for all of its ports;
-    /// `tunnel:PORT:outside` or `:inside`, and `link:PORT` for both ends of a vlink of that name, in whichever switch; `controller:SWITCH` for packet-ins and packet-outs; `drops` or `drops:SWITCH` for
+    /// `tunnel:PORT:outside` or `:inside`, and `link:PORT` for both ends of a vlink of that name, in whichever switch; `controller:SWITCH` for packet-ins and packet-outs; `openflow:SWITCH` for the messages of its sessions, which no match or filter is of; `drops` or `drops:SWITCH` for
     /// what is lost.
     #[schema(example = json!(["sw0:vm1", "drops"]))]
     pub points: Vec<String>,

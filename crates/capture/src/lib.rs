@@ -7,6 +7,7 @@
 //! * [`pcapng`]: the writer of the file, seven kinds of block.
 //! * [`Blocks`]: the reader of such a file as it arrives, block by block.
 //! * [`pick()`]: one packet of a file by its number, of a pcap file, too.
+//! * [`upper`]: messages without frames around them.
 //! * [`bpf`]: filters as libpcap compiles them.
 //! * [`PacketId`]: a number of a packet that no switch on its way changes.
 //!
@@ -25,6 +26,7 @@ mod id;
 pub mod pcapng;
 mod pick;
 mod reader;
+pub mod upper;
 
 pub use block::Direction;
 pub use id::{IdKey, PacketId};

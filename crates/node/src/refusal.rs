@@ -10,6 +10,8 @@ pub enum Why {
     NotFound,
     /// It contradicts something that is there.
     Conflict,
+    /// Whoever asks may not.
+    Forbidden,
     /// It can never be right.
     Invalid,
     /// The host, or the switch's tables, do not allow it now.

@@ -1,5 +1,6 @@
 //! Cutting a byte stream into messages (OpenFlow 1.3.5 §7.1: every message begins with version, type, length, xid).
 
+use crate::kinds;
 use crate::version::Version;
 
 /// Bytes of the header that every message begins with.
@@ -24,6 +25,15 @@ impl Header {
         let [version, kind, l0, l1, x0, x1, x2, x3] = *bytes.first_chunk::<HEADER_LEN>()?;
         let (length, xid) = (u16::from_be_bytes([l0, l1]), u32::from_be_bytes([x0, x1, x2, x3]));
         Some(Self { version, kind, length, xid })
+    }
+
+    /// What the message is called, as its version's `OFPT_…` without that; `None` for what this crate does not speak.
+    pub fn kind_name(&self) -> Option<&'static str> {
+        let names: &[&str] = match self.known_version()? {
+            Version::V1_0 => &kinds::V1_0,
+            Version::V1_3 => &kinds::V1_3,
+        };
+        names.get(usize::from(self.kind)).copied()
     }
 
     /// The version, if this crate speaks it.

@@ -36,6 +36,7 @@ mod flow_mod;
 mod frame;
 mod group;
 mod ids;
+mod kinds;
 mod matching;
 mod message;
 mod meter;

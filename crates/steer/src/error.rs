@@ -79,6 +79,14 @@ pub enum SteerError {
         /// What to do.
         remedy: String,
     },
+    /// A flow leaves open what its core depends on.
+    #[error("its core depends on {field}, which is not said")]
+    Incomplete {
+        /// The flow.
+        flow: String,
+        /// What must be said.
+        field: &'static str,
+    },
     /// It does not say which interface.
     #[error("{cause}")]
     Which {
@@ -116,6 +124,7 @@ impl SteerError {
             | Self::Machine { .. }
             | Self::BadVm { .. }
             | Self::Setting { .. }
+            | Self::Incomplete { .. }
             | Self::Which { .. } => SteerErrorKind::Invalid,
         }
     }
@@ -131,6 +140,7 @@ impl SteerError {
             Self::Machine { rule, .. } => format!("rule {rule:?}"),
             Self::NoVm { name } | Self::BadVm { name, .. } => format!("machine {name}"),
             Self::Setting { thing, .. } => thing.clone(),
+            Self::Incomplete { flow, .. } => format!("flow {flow:?}"),
             Self::Which { .. } => "steering".into(),
         }
     }
@@ -146,6 +156,7 @@ impl SteerError {
             Self::NoVm { .. } => "forget it",
             Self::BadVm { .. } => "declare it",
             Self::Setting { .. } => "change it",
+            Self::Incomplete { .. } => "follow it",
             Self::Which { .. } => "choose the interface",
         }
     }
@@ -194,6 +205,7 @@ impl SteerError {
                 "see `suiro steer vm list`; one that was found is not declared".into()
             }
             Self::BadVm { remedy, .. } => (*remedy).into(),
+            Self::Incomplete { field, .. } => format!("add {field}=…"),
             Self::Which { .. } => "name it with --on, from `suiro steer list`".into(),
         }
     }

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `--extcap-interfaces` | a line for each point, or none where no node answers |
 //! | `--extcap-config --extcap-interface V` | what can be chosen for it |
-//! | `--extcap-dlts --extcap-interface V` | Ethernet |
+//! | `--extcap-dlts --extcap-interface V` | Ethernet, or messages without frames |
 //! | `--capture --extcap-interface V --fifo F` | a pcapng file into F, until SIGTERM or F is closed |
 //!
 //! The program is `suiro` by another name. Where the host is another one, it is `suiro` there, by ssh.
@@ -13,8 +13,8 @@ use crate::args::{CaptureArgs, FramesArgs};
 use crate::commands::{Context, capture, out};
 use crate::failure::Failure;
 use crate::login;
-use api::{Client, Fault, PortView};
-use std::collections::HashMap;
+use api::{Client, Fault, PortKind, PortView};
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -45,7 +45,7 @@ pub fn run(words: impl Iterator<Item = String>) -> Result<(), Failure> {
         return out(&CONFIG.replace("SOCKET", &asked.socket().display().to_string()));
     }
     if asked.has("--extcap-dlts") {
-        return out("dlt {number=1}{name=EN10MB}{display=Ethernet}\n");
+        return out(asked.link());
     }
     if asked.has("--capture") {
         return asked.capture();
@@ -89,6 +89,15 @@ impl Asked {
 
     fn value(&self, option: &str) -> Option<&str> {
         self.0.get(option).map(String::as_str).filter(|value| !value.is_empty())
+    }
+
+    /// What the packets of a point begin with.
+    fn link(&self) -> &'static str {
+        let point = self.value("--extcap-interface").and_then(|name| name.strip_prefix(PREFIX));
+        match point.is_some_and(|point| point.starts_with("openflow:")) {
+            true => "dlt {number=252}{name=WIRESHARK_UPPER_PDU}{display=OpenFlow messages}\n",
+            false => "dlt {number=1}{name=EN10MB}{display=Ethernet}\n",
+        }
     }
 
     /// Where the node listens. Wireshark says the default of its own list again, so that is where the list came from.
@@ -148,19 +157,45 @@ fn interfaces(asked: &Asked) -> String {
     let mut points = vec![("drops".to_owned(), "frames lost".to_owned())];
     let mut switches: Vec<String> = ports.iter().map(|port| port.switch.to_string()).collect();
     switches.dedup();
-    points.extend(
-        switches.into_iter().map(|switch| (switch.clone(), format!("all ports of {switch}"))),
-    );
+    points.extend(switches.iter().flat_map(|switch| of_switch(switch)));
     if ports.len() <= PORTS_MAX {
-        points.extend(ports.iter().map(|port| {
-            let (switch, name) = (&port.switch, &port.name);
-            (format!("{switch}:{name}"), format!("{switch} port {name} ({})", port.kind.word()))
-        }));
+        points.extend(ports.iter().flat_map(of_port));
     }
+    // Both ends of a vlink may have one name.
+    let mut known = HashSet::new();
+    points.retain(|(point, _)| known.insert(point.clone()));
     for (point, description) in points {
         text += &format!("interface {{value={PREFIX}{point}}}{{display=suiro: {description}}}\n");
     }
     text
+}
+
+/// The points of a switch, beside its ports.
+fn of_switch(switch: &str) -> [(String, String); 4] {
+    [
+        (switch.to_owned(), format!("all ports of {switch}")),
+        (format!("drops:{switch}"), format!("frames lost, of {switch}")),
+        (format!("controller:{switch}"), format!("packet-ins and packet-outs of {switch}")),
+        (format!("openflow:{switch}"), format!("OpenFlow messages of {switch}")),
+    ]
+}
+
+/// The points of a port; a vlink by the name of one end shows both.
+fn of_port(port: &PortView) -> Vec<(String, String)> {
+    let (switch, name) = (&port.switch, &port.name);
+    let text = format!("{switch} port {name} ({})", port.kind.word());
+    let mut points = vec![(format!("{switch}:{name}"), text)];
+    match port.kind {
+        PortKind::Vxlan => {
+            let outside = format!("{switch} port {name}, its packets on the underlay");
+            points.push((format!("{switch}:{name}:outside"), outside));
+        }
+        PortKind::Vlink => {
+            points.push((format!("link:{name}"), format!("both ends of vlink {name}")));
+        }
+        _ => {}
+    }
+    points
 }
 
 /// Captures on another host, by its own `suiro`.
@@ -202,6 +237,16 @@ mod tests {
         let values =
             ["--extcap-interface", "--fifo", "--snap", "--match"].map(|option| asked.value(option));
         assert_eq!(values, [Some("suiro-sw0:vm1"), Some("/tmp/f"), Some("128"), Some("tcp")]);
+    }
+
+    #[test]
+    fn messages_have_a_link_type_of_their_own() {
+        let link = |point: &str| {
+            let words = ["--extcap-dlts", "--extcap-interface", point].map(str::to_owned);
+            Asked::of(words.into_iter()).link()
+        };
+        assert!(link("suiro-openflow:sw0").starts_with("dlt {number=252}"));
+        assert!(link("suiro-sw0:vm1").starts_with("dlt {number=1}"));
     }
 
     #[test]

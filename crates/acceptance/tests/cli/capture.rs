@@ -41,7 +41,7 @@ fn two_switches() -> Lab {
 }
 
 /// A capture that runs beside the test and has begun.
-fn begin(lab: &Lab, words: &[&str]) -> Background {
+pub fn begin(lab: &Lab, words: &[&str]) -> Background {
     let before = captures(lab).len();
     let mut command = Command::new("ip");
     command.args(["netns", "exec", &lab.netns]).arg(suiro());
@@ -204,7 +204,9 @@ fn wireshark_lists_the_points_and_captures_there() {
         (output.status, String::from_utf8(output.stdout).unwrap())
     };
     let (_, listed) = tshark(&["-D"]);
-    for point in ["drops", "sw0", "sw0:g1", "sw0:out", "sw1", "sw1:g2", "sw1:in"] {
+    let of_switch = ["sw0", "drops:sw0", "controller:sw0", "openflow:sw0"];
+    let of_ports = ["sw0:g1", "sw0:out", "sw1:g2", "sw1:in", "link:out", "link:in"];
+    for point in of_switch.into_iter().chain(of_ports).chain(["drops", "sw1"]) {
         assert!(listed.contains(&format!("suiro-{point} (suiro: ")), "{point} in {listed}");
     }
     let pings = acceptance::Pings::start(&lab, "g1", "g2");

@@ -1,6 +1,6 @@
 //! Who may only look: the group of `[node] read_group`, by a socket of its own. And who may not even run a node.
 
-use acceptance::{Place, Said, privileged, suiro};
+use acceptance::{Background, Place, Said, privileged, suiro, until};
 use std::fs::Permissions;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::process::Command;
@@ -75,6 +75,41 @@ fn a_member_of_the_capture_group_captures_heads_and_a_reader_does_not() {
     let refused = says(&place, "nobody", "nogroup", &[&capture[..], &["/dev/null"]].concat());
     assert!(refused.err.contains("you may see everything and capture nothing"), "{refused:?}");
     assert!(refused.err.contains("[node] capture_group"), "{refused:?}");
+}
+
+/// What the node answers who ends a capture by the socket of the capture group.
+fn ends(place: &Place, user: &str, capture: u64) -> String {
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid", user, "--regid", "daemon", "--clear-groups", "curl", "-s"]);
+    command.args(["-w", "%{http_code}", "-X", "DELETE", "--unix-socket"]);
+    command.arg(place.path("run/capture.sock")).arg(format!("http://suiro/v1/captures/{capture}"));
+    String::from_utf8(command.output().unwrap().stdout).unwrap()
+}
+
+#[test]
+fn a_member_of_the_capture_group_ends_its_own_captures_alone() {
+    privileged();
+    let mut place = open_place();
+    place.configure("capture_group = \"daemon\"\n");
+    place.start();
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid", "daemon", "--regid", "daemon", "--clear-groups"]);
+    command.arg(place.path("suiro")).args(["capture", "drops", "-w", "/dev/null"]);
+    let capture = Background::start(command.env("SUIRO_API", place.socket()));
+    let number = || {
+        let (_, body) = place.http("GET", "/v1/captures", "");
+        serde_json::from_str::<serde_json::Value>(&body).unwrap()[0]["capture"].as_u64()
+    };
+    until("the capture runs", || number().is_some());
+    let running = number().unwrap();
+    let refused = ends(&place, "nobody", running);
+    assert!(refused.contains("it is of user 1, process") && refused.ends_with("403"), "{refused}");
+    assert_eq!(number(), Some(running));
+    assert_eq!(ends(&place, "daemon", running), "204");
+    until("it ends", || number().is_none());
+    assert!(ends(&place, "daemon", running).ends_with("404"));
+    let said = capture.end(rustix::process::Signal::INT);
+    assert!(said.contains("0 frames matched, 0 written, 0 lost"), "{said}");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::process::Command;
 
 /// The hosts' namespaces `h1` and `h2`, joined, and one guest of each of two tenants on each. One node has the switches of both hosts: a
 /// tunnel goes out from the namespace that it is told.
-fn hosts() -> Place {
+pub fn hosts() -> Place {
     let mut place = Place::new(&["h1", "h2", "r1", "r2", "b1", "b2"]);
     // Guests say nothing by themselves: what a port sent is what it was asked to.
     for guest in ["r1", "r2", "b1", "b2"] {
@@ -36,13 +36,13 @@ fn hosts() -> Place {
     place
 }
 
-fn tunnel(place: &Place, switch: &str, name: &str, host: &str, options: &[&str]) -> String {
+pub fn tunnel(place: &Place, switch: &str, name: &str, host: &str, options: &[&str]) -> String {
     let netns = place.guest(&format!("h{host}"));
     let add = ["port", "add", switch, name, "--type", "vxlan", "--netns", &netns];
     place.suiro(&[&add[..], options].concat())
 }
 
-fn reaches(place: &Place, guest: &str, options: &[&str]) {
+pub fn reaches(place: &Place, guest: &str, options: &[&str]) {
     let ping =
         ["ip", "netns", "exec", &place.guest(guest), "ping", "-c", "2", "-i", "0.1", "-W", "5"];
     sh(&[&ping[..], options, &["10.0.0.2"]].concat());

@@ -8,6 +8,7 @@ mod auxiliary;
 mod certificates;
 mod controller;
 mod files;
+mod messages;
 
 use acceptance::{Lab, Said, privileged};
 use certificates::{file_of, make_certificates, tls_options};
@@ -18,12 +19,17 @@ const PORT: &str = "6655";
 /// A node whose switch waits by TLS.
 fn lab() -> Lab {
     let lab = Lab::running(&[]);
-    make_certificates(&lab);
+    add_switch(&lab);
+    lab
+}
+
+/// Makes certificates, and the switch that waits by TLS.
+fn add_switch(lab: &Lab) {
+    make_certificates(lab);
     let listen = format!("pssl:{PORT}");
-    let tls = tls_options(&lab);
+    let tls = tls_options(lab);
     let tls: Vec<_> = tls.iter().map(String::as_str).collect();
     lab.suiro(&[&["switch", "add", "sw0", "--listen", &listen][..], &tls].concat());
-    lab
 }
 
 /// Runs a command in the node's namespace.

@@ -8,6 +8,7 @@ use crate::agent::link::{Link, Phase};
 use crate::agent::liveness::Backoff;
 use crate::agent::peer::{Peer, PeerKind};
 use crate::agent::session::{Caller, OnJoin, serve};
+use crate::captures::Wire;
 use api::{Controller, Happening, Noun, Transport};
 use openflow::Version;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -79,12 +80,18 @@ async fn call(
         id: shared.next_id(),
         name: controller.to_string(),
         kind: PeerKind::Controller,
+        wire: wire_of(&stream, controller),
         timing: shared.timing,
         main: None,
         on_join,
         steering: shared.steering.clone(),
     };
     converse(stream, caller, (controller, Some(link)), shared).await
+}
+
+/// What carries a session over this stream.
+fn wire_of(stream: &TcpStream, controller: &Controller) -> Wire {
+    Wire::over(stream, controller.target().transport)
 }
 
 /// Secures the stream if it is to be, and talks until the end.
@@ -174,6 +181,7 @@ impl Auxiliary {
             id: self.shared.next_id(),
             name: format!("{} auxiliary {}", self.controller, self.number),
             kind: PeerKind::Controller,
+            wire: wire_of(&stream, &self.controller),
             timing: self.shared.timing,
             main: Some((self.main.clone(), self.number)),
             on_join: None,

@@ -2,6 +2,7 @@
 
 use crate::agent::end::End;
 use crate::agent::stream::Input;
+use crate::agent::tap::Tap;
 use openflow::{ErrorCode, ErrorKind, ErrorMsg, Header, Hello, Message, Version, VersionSet};
 use std::io;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadHalf, WriteHalf};
@@ -14,7 +15,7 @@ pub async fn negotiate<S: AsyncRead + AsyncWrite>(
 ) -> Result<Version, End> {
     let newest = ours.known().next_back().expect("a switch speaks a version");
     let versions = ours.needs_bitmap().then_some(ours);
-    send(write, newest, 0, &Message::Hello(Hello { versions })).await?;
+    send(write, input.tap(), (newest, 0), &Message::Hello(Hello { versions })).await?;
     let (header, hello) = first_message(input).await?;
     let agreed = hello.and_then(|hello| ours.agree(header.version, hello.versions));
     if let Some(version) = agreed {
@@ -28,7 +29,7 @@ pub async fn negotiate<S: AsyncRead + AsyncWrite>(
     let error = Message::Error(ErrorMsg { kind, data: text.into_bytes() });
     // In the peer's own version if it is one of ours at all, so that the peer can read it.
     let version = Version::from_wire(header.version).unwrap_or(newest);
-    send(write, version, header.xid, &error).await?;
+    send(write, input.tap(), (version, header.xid), &error).await?;
     Err(match hello {
         Some(_) => End::NoVersion { ours, theirs: header.version },
         // Record types 21 (alert) and 22 (handshake), version 3.x (RFC 8446 §5.1).
@@ -61,11 +62,12 @@ async fn first_message<R: AsyncRead + Unpin>(
 
 async fn send(
     write: &mut (impl AsyncWrite + Unpin),
-    version: Version,
-    xid: u32,
+    tap: Option<&Tap>,
+    (version, xid): (Version, u32),
     message: &Message,
 ) -> io::Result<()> {
     let bytes = message.encode(version, xid).map_err(io::Error::other)?;
+    tap.inspect(|tap| tap.went(&bytes));
     write.write_all(&bytes).await?;
     write.flush().await
 }

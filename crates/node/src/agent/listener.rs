@@ -11,6 +11,7 @@ use crate::agent::session::{Caller, serve};
 use crate::agent::sockets::{self, Sockets};
 use crate::agent::told::Told;
 use crate::agent::zone;
+use crate::captures::Wire;
 use crate::tls::Trouble;
 use api::{Listen, Transport};
 use std::io;
@@ -220,7 +221,8 @@ impl Here {
             Call::Tcp(stream, from, door) => self.receive(stream, from, &door, met).await,
             Call::Unix(stream) => {
                 let peer = "management socket";
-                let end = self.visit(stream, (peer.to_owned(), PeerKind::Visitor), met).await;
+                let caller = (peer.to_owned(), PeerKind::Visitor, Wire::default());
+                let end = self.visit(stream, caller, met).await;
                 if end.is_fault_of_peer() {
                     self.tell("OpenFlow session ended", peer, &end.to_string());
                 }
@@ -231,17 +233,19 @@ impl Here {
     /// Secures a caller's stream if it is to be, and talks until the end.
     async fn receive(&self, stream: TcpStream, from: SocketAddr, door: &Door, met: Met) {
         let link = &door.link;
+        let wire = Wire::over(&stream, door.transport);
         let (name, end) = match door.transport {
             Transport::Tcp => {
                 let name = format!("tcp:{from}");
-                (name.clone(), self.visit(stream, (name, PeerKind::Caller), met).await)
+                (name.clone(), self.visit(stream, (name, PeerKind::Caller, wire), met).await)
             }
             Transport::Tls => {
                 let name = format!("ssl:{from}");
                 let limit = CALLER_WITHIN.min(self.shared.timing.hello_within);
                 match within(limit, "TLS handshake", admit(stream, &self.shared)).await {
                     Ok(stream) => {
-                        (name.clone(), self.visit(stream, (name, PeerKind::Caller), met).await)
+                        let caller = (name.clone(), PeerKind::Caller, wire);
+                        (name, self.visit(stream, caller, met).await)
                     }
                     Err(error) => {
                         let what = "a caller was refused";
@@ -255,7 +259,12 @@ impl Here {
         }
     }
 
-    async fn visit<S>(&self, stream: S, (name, kind): (String, PeerKind), met: Met) -> End
+    async fn visit<S>(
+        &self,
+        stream: S,
+        (name, kind, wire): (String, PeerKind, Wire),
+        met: Met,
+    ) -> End
     where
         S: AsyncRead + AsyncWrite + Send + 'static,
     {
@@ -265,6 +274,7 @@ impl Here {
             id: shared.next_id(),
             name,
             kind,
+            wire,
             timing: Timing { hello_within, ..shared.timing },
             main: None,
             on_join: Some(Box::new(move |peer| {

@@ -37,6 +37,7 @@ mod session;
 mod sockets;
 pub mod steering;
 mod stream;
+mod tap;
 mod told;
 mod zone;
 

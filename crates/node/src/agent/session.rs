@@ -13,6 +13,8 @@ use crate::agent::peer::{Peer, PeerKind};
 use crate::agent::requests::{Outcome, carry_out};
 use crate::agent::steering::{self, Answer, Permit, Question, Teller};
 use crate::agent::stream::Input;
+use crate::agent::tap::Tap;
+use crate::captures::Wire;
 use crate::switch::Switch;
 use openflow::{
     ERROR_ECHO, ErrorCode, ErrorKind, ErrorMsg, Fault, FlowMod, Header, Message, MultipartReply,
@@ -51,6 +53,8 @@ pub struct Caller {
     pub name: String,
     /// Where the connection comes from.
     pub kind: PeerKind,
+    /// What carries it.
+    pub wire: Wire,
     /// Its timing.
     pub timing: Timing,
     /// For an auxiliary connection: the main one, and its number beside it.
@@ -67,7 +71,8 @@ where
     S: AsyncRead + AsyncWrite + Send + 'static,
 {
     let (read, mut write) = tokio::io::split(stream);
-    let mut input = Input::new(read);
+    let tap = Tap::new(switch.clone(), caller.wire);
+    let mut input = Input::tapped(read, tap.clone());
     let agreed = negotiate(&mut input, &mut write, switch.versions());
     let version = match tokio::time::timeout(caller.timing.hello_within, agreed).await {
         Ok(Ok(version)) => version,
@@ -79,7 +84,7 @@ where
         Some((main, number)) => Peer::auxiliary(main, *number, caller.id, caller.name, version),
     });
     let mut writer = JoinSet::new();
-    writer.spawn(write_all(peer.clone(), write));
+    writer.spawn(write_all(peer.clone(), write, tap));
     if caller.kind == PeerKind::Controller {
         tracing::info!(switch = switch.name(), controller = peer.name(), "controller connected");
     }
@@ -131,9 +136,10 @@ impl Drop for Joined {
 }
 
 /// Writes what is queued until the connection ends, at either end.
-async fn write_all<W: AsyncWrite + Unpin>(peer: Arc<Peer>, mut write: W) {
+async fn write_all<W: AsyncWrite + Unpin>(peer: Arc<Peer>, mut write: W, tap: Arc<Tap>) {
     let mut bytes = Vec::new();
     while peer.outbox().take(&mut bytes).await {
+        tap.went(&bytes);
         // TLS keeps what it has encrypted until it is flushed.
         if write.write_all(&bytes).await.is_err() || write.flush().await.is_err() {
             break;

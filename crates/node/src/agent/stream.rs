@@ -1,8 +1,10 @@
 //! Bytes from a peer, cut into messages where they lie.
 
 use crate::agent::end::End;
+use crate::agent::tap::Tap;
 use openflow::{BadFrame, next_frame};
 use std::ops::Range;
+use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 /// Bytes asked of the kernel at a time. Chosen: a turn's worth of flow-mods in one system call.
@@ -15,12 +17,24 @@ pub struct Input<R> {
     bytes: Vec<u8>,
     /// Everything before is consumed.
     at: usize,
+    /// Shows messages to captures.
+    tap: Option<Arc<Tap>>,
 }
 
 impl<R: AsyncRead + Unpin> Input<R> {
     /// An empty input.
     pub fn new(read: R) -> Self {
-        Self { read, bytes: Vec::new(), at: 0 }
+        Self { read, bytes: Vec::new(), at: 0, tap: None }
+    }
+
+    /// The same, of a session that captures may hear.
+    pub fn tapped(read: R, tap: Arc<Tap>) -> Self {
+        Self { tap: Some(tap), ..Self::new(read) }
+    }
+
+    /// What captures hear the session by.
+    pub fn tap(&self) -> Option<&Tap> {
+        self.tap.as_deref()
     }
 
     /// Consumes the next whole message; its bytes stay at [`Input::frame`] until [`Input::fill`].
@@ -31,6 +45,7 @@ impl<R: AsyncRead + Unpin> Input<R> {
         let found = next_frame(self.rest())?.map(|frame| self.at..self.at + frame.len());
         if let Some(frame) = &found {
             self.at = frame.end;
+            self.tap().inspect(|tap| tap.came(self.frame(frame)));
         }
         Ok(found)
     }

@@ -1,6 +1,6 @@
 //! A capture's file: its blocks, and what is said of each frame.
 
-use super::Shown;
+use super::{Note, Shown};
 use crate::feed::{Feed, Portion};
 use api::{CaptureSpec, Event, Revision};
 use capture::{Direction, IdKey, pcapng};
@@ -22,6 +22,8 @@ pub type Names = Box<dyn Fn(PortAt) -> Option<(String, String)> + Send>;
 /// How a point is shown.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PointName {
+    /// What its packets begin with.
+    pub link: u16,
     /// What it is called.
     pub name: String,
     /// For people.
@@ -39,6 +41,8 @@ pub(super) struct File {
     /// Events that are to come between frames: where the feed was read to, and those that wait.
     read: Revision,
     waiting: VecDeque<Arc<Event>>,
+    /// What was seen elsewhere than at workers and is to come, in the order of time.
+    notes: VecDeque<Note>,
     /// Names that were asked for.
     names: HashMap<PortAt, (String, String)>,
     comment: String,
@@ -46,9 +50,10 @@ pub(super) struct File {
 
 impl File {
     pub(super) fn new(shown: Shown) -> Self {
-        let (names, comment, waiting) = (HashMap::new(), String::new(), VecDeque::new());
+        let (names, comment) = (HashMap::new(), String::new());
+        let (waiting, notes) = (VecDeque::new(), VecDeque::new());
         let read = shown.events.as_ref().map_or(Revision(0), Feed::newest);
-        Self { shown, began_ns: 0, offset: 0, read, waiting, names, comment }
+        Self { shown, began_ns: 0, offset: 0, read, waiting, notes, names, comment }
     }
 
     /// The beginning, with a block for each point.
@@ -58,18 +63,21 @@ impl File {
         let application = concat!("suiro ", env!("CARGO_PKG_VERSION"));
         let comment = &format!("suiro capture {}", self.shown.spec.points.join(" "));
         pcapng::section(&mut out, &pcapng::Section { application, os: "Linux", comment });
-        for PointName { name, description, hardware } in &self.shown.points {
-            let (link, snap) = (pcapng::ETHERNET, self.shown.snap);
-            let filter = &words(&self.shown.spec);
+        let filter = &words(&self.shown.spec);
+        for PointName { link, name, description, hardware } in &self.shown.points {
+            let (link, snap) = (*link, self.shown.snap);
+            // Messages are taken whole: filters are of frames.
+            let filter = if link == pcapng::ETHERNET { filter } else { "" };
             let interface = pcapng::Interface { link, snap, name, description, filter, hardware };
             pcapng::interface(&mut out, &interface);
         }
         out
     }
 
-    /// Takes notice of the clocks at one moment, and of what has happened until then.
-    pub(super) fn look(&mut self, real_ns: u64, workers: Nanos) {
+    /// Takes notice of the clocks at one moment, of what has happened, and of what was seen elsewhere until then.
+    pub(super) fn look(&mut self, real_ns: u64, workers: Nanos, until: Nanos) {
         self.offset = real_ns.saturating_sub(workers.0);
+        self.notes.extend(self.shown.aside.take_until(until));
         let Some(feed) = &self.shown.events else { return };
         match feed.after(self.read) {
             Portion::Events(events) => {
@@ -80,8 +88,33 @@ impl File {
         }
     }
 
-    /// Appends what happened up to a moment of the workers' clock.
+    /// Appends what happened and was seen elsewhere up to a moment of the workers' clock.
     pub(super) fn tell_until(&mut self, out: &mut Vec<u8>, until: Nanos) {
+        while self.notes.front().is_some_and(|note| note.at <= until)
+            && let Some(note) = self.notes.pop_front()
+        {
+            self.tell_events(out, note.at);
+            self.put_note(out, &note);
+        }
+        self.tell_events(out, until);
+    }
+
+    fn put_note(&self, out: &mut Vec<u8>, note: &Note) {
+        let packet = pcapng::Packet {
+            interface: note.point as u32,
+            at_ns: note.at.0 + self.offset,
+            original: note.original,
+            bytes: &note.bytes,
+            comment: &note.comment,
+            direction: note.direction,
+            dropped: note.lost_before,
+            id: note.id,
+            queue: None,
+        };
+        pcapng::packet(out, &packet);
+    }
+
+    fn tell_events(&mut self, out: &mut Vec<u8>, until: Nanos) {
         let until_ns = until.0.saturating_add(self.offset);
         while self.waiting.front().is_some_and(|event| event.at_ns <= until_ns)
             && let Some(event) = self.waiting.pop_front()
@@ -94,7 +127,7 @@ impl File {
 
     /// Appends a frame.
     pub(super) fn put(&mut self, out: &mut Vec<u8>, seen: &Captured<'_>) {
-        if !self.waiting.is_empty() {
+        if !self.waiting.is_empty() || !self.notes.is_empty() {
             self.tell_until(out, seen.at);
         }
         self.say(seen);
@@ -179,16 +212,18 @@ impl File {
 
 /// Bytes of a frame's headers, those of a frame inside too.
 fn headers_of(seen: &Captured<'_>) -> usize {
-    let of = |bytes: &[u8]| -> usize {
-        let (_, layers) = wire::parse_bytes(bytes);
-        let ends = [layers.payload, layers.l4, layers.l3, ETHERNET];
-        ends.into_iter().find(|end| *end > 0).unwrap_or(ETHERNET).into()
-    };
-    let outer = of(seen.bytes);
+    let outer = headers(seen.bytes);
     match seen.is_outside && esp_of(seen.bytes).is_none() {
-        true => outer + VXLAN + of(seen.inside),
+        true => outer + VXLAN + headers(seen.inside),
         false => outer,
     }
+}
+
+/// Bytes of the headers that lie behind each other in front of a frame's payload.
+pub(super) fn headers(frame: &[u8]) -> usize {
+    let (_, layers) = wire::parse_bytes(frame);
+    let ends = [layers.payload, layers.l4, layers.l3, ETHERNET];
+    ends.into_iter().find(|end| *end > 0).unwrap_or(ETHERNET).into()
 }
 
 /// Says what rules did with a frame.

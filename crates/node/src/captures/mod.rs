@@ -11,6 +11,9 @@
 //! * A capture ends with its connection, with the node, or when it is asked to; asked to, it shows everything until then and what was counted.
 //! * Records are held back for [`WINDOW`], within which every worker has shown what it has: they leave sorted by time.
 
+mod aside;
+mod asker;
+mod ears;
 mod file;
 
 use crate::feed::Feed;
@@ -26,6 +29,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::mpsc;
 
+pub use aside::{Aside, Note};
+pub use asker::Asker;
+pub use ears::{Ear, Ears, Listening, Spoken, Wire};
 pub use file::{Names, PointName};
 
 /// Between two looks into rings that are nearly empty.
@@ -57,7 +63,16 @@ pub struct Shown {
     pub events: Option<Feed>,
     /// What comes first.
     pub past: Vec<Past>,
+    /// What is seen elsewhere than at workers, at the points behind theirs.
+    pub aside: Arc<Aside>,
+    /// Those who see it, until they are dropped.
+    pub sources: Vec<Source>,
+    /// Who wants it.
+    pub who: Asker,
 }
+
+/// Somebody who puts what he sees into an [`Aside`].
+pub type Source = Box<dyn Send>;
 
 /// A loss of before.
 pub struct Past {
@@ -79,6 +94,8 @@ pub struct Running {
     pub spec: CaptureSpec,
     /// What its points are called.
     pub points: Vec<String>,
+    /// Who wants it.
+    pub who: Asker,
     /// Matched and lost, by point, as the thread saw it last.
     counted: Mutex<Vec<datapath::Counted>>,
     stop: AtomicBool,
@@ -131,6 +148,7 @@ impl Captures {
         let running = Arc::new(Running {
             spec: shown.spec.clone(),
             points: shown.points.iter().map(|point| point.name.clone()).collect(),
+            who: shown.who,
             counted: Mutex::default(),
             stop: AtomicBool::new(false),
         });
@@ -138,8 +156,10 @@ impl Captures {
         let all = self.clone();
         let mut shown = shown;
         let past = std::mem::take(&mut shown.past);
+        let sources = std::mem::take(&mut shown.sources);
+        let aside = shown.aside.clone();
         let file = File::new(shown);
-        let mut drain = Drain { datapath, capture, running, sender, file, past };
+        let mut drain = Drain { datapath, capture, running, sender, file, past, aside, sources };
         let thread = std::thread::Builder::new().name(format!("suiro-capture-{id}"));
         let run = move || {
             drain.run();
@@ -160,6 +180,8 @@ struct Drain {
     file: File,
     /// What comes first.
     past: Vec<Past>,
+    aside: Arc<Aside>,
+    sources: Vec<Source>,
 }
 
 /// However it ends, also where it never began: no worker sees frames for nobody. Ended before, it is so once more, which changes nothing.
@@ -190,6 +212,7 @@ impl Drain {
             }
         }
         self.datapath.end_capture(&self.capture);
+        self.sources.clear();
         while self.carry(Nanos(u64::MAX)).is_some_and(|taken| taken > 0) {}
         let counted = self.counted();
         let end = self.file.end(real_time(), &counted);
@@ -198,7 +221,7 @@ impl Drain {
 
     /// Sends what was before; false when the reader has gone.
     fn send_past(&mut self) -> bool {
-        self.file.look(real_time(), MonotonicClock.now());
+        self.file.look(real_time(), MonotonicClock.now(), Nanos(0));
         let mut chunk = Vec::new();
         for Past { seen, bytes } in &self.past {
             self.file.put(&mut chunk, &Captured { bytes, ..*seen });
@@ -210,7 +233,7 @@ impl Drain {
     fn carry(&mut self, until: Nanos) -> Option<usize> {
         let Self { capture, file, .. } = self;
         let (real_ns, now) = (real_time(), MonotonicClock.now());
-        file.look(real_ns, now);
+        file.look(real_ns, now, until);
         let (mut chunk, mut taken) = (Vec::new(), 0);
         while chunk.len() < CHUNK {
             let more = capture.take(until, PORTION, |seen| file.put(&mut chunk, &seen));
@@ -235,6 +258,7 @@ impl Drain {
         let mut counted: Vec<_> =
             (0..self.capture.points().len()).map(|point| self.capture.counted(point)).collect();
         self.past.iter().for_each(|past| counted[past.seen.point].matched += 1);
+        counted.extend(self.aside.counted());
         counted
     }
 }

@@ -8,7 +8,7 @@ use tokio::net::UnixStream;
 
 /// The process at the other end of the socket, as the kernel knows it (unix(7), `SO_PEERCRED`).
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Peer(Option<(u32, i32)>);
+pub(super) struct Peer(pub(super) Option<(u32, i32)>);
 
 impl Peer {
     pub(super) fn of(stream: &UnixStream) -> Self {

@@ -5,6 +5,7 @@ use super::error::ApiError;
 use super::extract::Body;
 use super::handlers::{App, Gone};
 use super::stream::Stream;
+use crate::captures::Asker;
 use crate::host::Right;
 use api::{CAPTURE_HEADER, CAPTURE_TYPE, CaptureSpec, CaptureView, ErrorBody};
 use axum::Extension;
@@ -25,10 +26,12 @@ pub async fn capture(
     right: Option<Extension<Right>>,
     Body(mut spec): Body<CaptureSpec>,
 ) -> Result<Response, ApiError> {
+    let right = right.map(|Extension(right)| right);
     if let Some(most) = right.and_then(|_| node.payload_of_group()) {
         spec.payload = Some(spec.payload.map_or(most, |asked| asked.min(most)));
     }
-    let begin = move || node.begin_capture(spec, &peer.to_string());
+    let who = asker(peer, right);
+    let begin = move || node.begin_capture(spec, who);
     // Memory for its rings is touched, and every worker is asked.
     let begun = tokio::task::spawn_blocking(begin).await;
     let (id, chunks) = begun.map_err(|failed| ApiError::of_ours(&failed))??;
@@ -38,6 +41,10 @@ pub async fn capture(
         (CAPTURE_HEADER, id.to_string()),
     ];
     Ok((head, axum::body::Body::new(Stream(chunks))).into_response())
+}
+
+fn asker(Peer(process): Peer, right: Option<Right>) -> Asker {
+    Asker { process, is_of_group: right.is_some() }
 }
 
 /// The captures under way.
@@ -52,7 +59,12 @@ pub async fn list_captures(State(node): App) -> Json<Vec<CaptureView>> {
     params(("capture" = u32, Path, description = "Number of the capture")),
     responses((status = 204, description = "It ends"),
               (status = "4XX", description = "Refused", body = ErrorBody)))]
-pub async fn end_capture(State(node): App, Path(capture): Path<u32>) -> Gone {
-    node.end_capture(capture)?;
+pub async fn end_capture(
+    State(node): App,
+    ConnectInfo(peer): ConnectInfo<Peer>,
+    right: Option<Extension<Right>>,
+    Path(capture): Path<u32>,
+) -> Gone {
+    node.end_capture(capture, &asker(peer, right.map(|Extension(right)| right)))?;
     Ok(StatusCode::NO_CONTENT)
 }

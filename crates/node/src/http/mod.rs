@@ -182,6 +182,7 @@ impl From<Refusal> for ApiError {
             Why::Conflict => StatusCode::CONFLICT,
             Why::Invalid => StatusCode::BAD_REQUEST,
             Why::Impossible => StatusCode::UNPROCESSABLE_ENTITY,
+            Why::Forbidden => StatusCode::FORBIDDEN,
             Why::NotSaved => StatusCode::INSUFFICIENT_STORAGE,
         };
         Self::new(status, api::ErrorBody { error: *refusal.fault, others: refusal.others })

@@ -1,11 +1,13 @@
 //! Captures, by names of switches and ports.
 
 use super::Node;
+use super::asides;
 use super::directory::{Directory, Member, MemberPort, MemberState};
-use crate::captures::{Past, PointName, Running, Shown};
+use crate::captures::{Asker, Past, PointName, Running, Shown};
 use crate::offload;
 use crate::refusal::{Refusal, Why};
 use ::capture::bpf::{Instruction, Program};
+use ::capture::pcapng::ETHERNET;
 use api::{
     CAPTURE_RING, CaptureFilter, CapturePointView, CaptureSpec, CaptureView, Fault, Happening,
     News, Noun, PortKind, SNAP_MAX,
@@ -32,9 +34,14 @@ impl Node {
     pub fn begin_capture(
         &self,
         spec: CaptureSpec,
-        who: &str,
+        who: Asker,
     ) -> Result<(u32, mpsc::Receiver<Bytes>), Refusal> {
-        let (points, names) = self.points(&spec.points)?;
+        let (elsewhere, seen): (Vec<_>, Vec<_>) =
+            spec.points.iter().partition(|text| asides::is_elsewhere(text));
+        let (places, names_elsewhere): (Vec<_>, Vec<_>) =
+            self.places_elsewhere(&elsewhere)?.into_iter().unzip();
+        let (points, mut names) = self.points(&seen, places.len())?;
+        names.extend(names_elsewhere);
         let filter = self.filter(&spec)?;
         let key = id_key(spec.id_key.as_deref())?;
         let snap = spec.snap.unwrap_or(SNAP_MAX).clamp(1, SNAP_MAX);
@@ -48,6 +55,7 @@ impl Node {
             let fault = Fault::new("capture", "begin it", error.to_string(), remedy);
             Refusal::new(Why::Impossible, fault)
         })?;
+        let (aside, sources) = asides::watch(places, (points.len(), snap), &spec, &who);
         let CaptureId(id) = capture.id();
         let payload = spec.payload.map(|bytes| format!(" with {bytes} bytes of payload"));
         let text = format!("{}{} by {who}", spec.points.join(" "), payload.unwrap_or_default());
@@ -62,6 +70,9 @@ impl Node {
             cores: self.facts.config.cores.clone(),
             events,
             past,
+            aside,
+            sources,
+            who,
         };
         let news = move |change, text| News::of_node(Noun::Capture, &id.to_string(), change, text);
         let feed = self.feed.clone();
@@ -90,17 +101,23 @@ impl Node {
     /// Has a capture end in order.
     ///
     /// # Errors
-    /// There is none of that number.
-    pub fn end_capture(&self, id: u32) -> Result<(), Refusal> {
-        match self.captures.stop(id) {
-            true => Ok(()),
-            false => {
-                let (cause, remedy) =
-                    ("no capture of that number runs", "it has ended by itself: do nothing");
-                let fault = Fault::new(format!("capture {id}"), "find it", cause, remedy);
-                Err(Refusal::new(Why::NotFound, fault))
-            }
+    /// There is none of that number, or it is somebody else's.
+    pub fn end_capture(&self, id: u32, who: &Asker) -> Result<(), Refusal> {
+        let refused = |why, step: &str, cause: &str, remedy: &str| {
+            Refusal::new(why, Fault::new(format!("capture {id}"), step, cause, remedy))
+        };
+        let running = self.captures.get(id).ok_or_else(|| {
+            let (cause, remedy) =
+                ("no capture of that number runs", "it has ended by itself: do nothing");
+            refused(Why::NotFound, "find it", cause, remedy)
+        })?;
+        if !who.may_end_of(&running.who) {
+            let cause = format!("it is of {}", running.who);
+            let remedy = "let that user end it, or root";
+            return Err(refused(Why::Forbidden, "end it", &cause, remedy));
         }
+        self.captures.stop(id);
+        Ok(())
     }
 
     /// Has all captures end in order: the node ends.
@@ -145,12 +162,16 @@ impl Node {
     }
 
     /// Where the frames of these points are seen, and how they are shown.
-    fn points(&self, texts: &[String]) -> Result<(Vec<Point>, Vec<PointName>), Refusal> {
+    fn points(
+        &self,
+        texts: &[&String],
+        elsewhere: usize,
+    ) -> Result<(Vec<Point>, Vec<PointName>), Refusal> {
         let mut found = Vec::new();
         for text in texts {
             found.extend(self.points_of(text)?);
         }
-        match found.len() {
+        match found.len() + elsewhere {
             0 => Err(bad_point("", "no point is named", self.points_there())),
             1..=POINTS_MAX => Ok(found.into_iter().unzip()),
             many => {
@@ -164,9 +185,7 @@ impl Node {
     fn points_of(&self, text: &str) -> Result<Vec<(Point, PointName)>, Refusal> {
         let parts: Vec<&str> = text.split(':').collect();
         let member = |name: &str| -> Result<Arc<Member>, Refusal> {
-            self.directory
-                .by_name(name)
-                .ok_or_else(|| bad_point(text, "there is no such point", self.points_there()))
+            self.directory.by_name(name).ok_or_else(|| self.no_such_point(text))
         };
         match parts[..] {
             ["drops"] => Ok(vec![drops(None)]),
@@ -249,6 +268,11 @@ impl Node {
         Ok(vec![point.ok_or_else(missing)?])
     }
 
+    /// Nothing is called so.
+    pub(super) fn no_such_point(&self, text: &str) -> Refusal {
+        bad_point(text, "there is no such point", self.points_there())
+    }
+
     /// Says which points there are.
     fn points_there(&self) -> String {
         const SHOWN: usize = 12;
@@ -306,13 +330,13 @@ fn drops(member: Option<&Arc<Member>>) -> (Point, PointName) {
         }
     };
     let point = Point::Drops(member.map(|member| member.id));
-    (point, PointName { name, description, hardware: "" })
+    (point, PointName { link: ETHERNET, name, description, hardware: "" })
 }
 
 fn controller(member: &Member) -> (Point, PointName) {
     let name = format!("controller:{}", member.name());
     let description = format!("packet-ins (out) and packet-outs (in) of {}", member.name());
-    (Point::Controller(member.id), PointName { name, description, hardware: "" })
+    (Point::Controller(member.id), PointName { link: ETHERNET, name, description, hardware: "" })
 }
 
 /// Which of a port's frames are seen.
@@ -355,6 +379,7 @@ fn port_point(
     };
     let kind = kind.word();
     let shown = PointName {
+        link: ETHERNET,
         name: format!("{}:{name}{side}", state.spec.name),
         description: format!("port {} of switch {}, {kind}{place}", port.number, state.spec.name),
         hardware: kind,

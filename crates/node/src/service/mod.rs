@@ -15,6 +15,7 @@
 //! * File and parts change what exists by one way: `parts`.
 
 mod arrival;
+mod asides;
 mod captures;
 mod change;
 mod directory;

@@ -117,7 +117,10 @@ impl Node {
             return Some(format!("its core depends on {}", why::name(open)));
         }
         let flow = offload::words(&frame.key, self.ports.ends());
-        let told = self.steer_why(Some(name), flow).await.ok()?;
+        let told = match self.steer_why(Some(name), flow).await {
+            Ok(told) => told,
+            Err(refusal) => return Some(refusal.fault.cause),
+        };
         let unit = told.unit.unwrap_or_else(|| "no unit".into());
         let (Some(core), Some(decision)) = (told.core, told.decision) else {
             return Some(format!("{unit}: none of its frames came yet, and no core is chosen"));

@@ -52,8 +52,10 @@ pub use plane::{Emission, Plane};
 pub use port::SwitchPort;
 pub use restore::NotRestored;
 
+use crate::captures::{Ear, Ears, Listening, Spoken, Wire};
 use crate::feed::Feed;
 use crate::journal::{Change, Journal, TableNames};
+use ::capture::Direction;
 use ::port::{Ends, Share};
 use api::{FailMode, Happening, News, Noun};
 use budget::Account;
@@ -116,6 +118,8 @@ pub struct Switch {
     buffers: Mutex<PacketBuffers>,
     /// Rung when the first change after a publication is made.
     unpublished: Notify,
+    /// Captures of its sessions.
+    ears: Arc<Ears>,
 }
 
 /// What the lock protects.
@@ -183,6 +187,7 @@ impl Switch {
             half_made: AtomicU32::new(0),
             buffers: Mutex::default(),
             unpublished: Notify::new(),
+            ears: Arc::default(),
         })
     }
 
@@ -214,6 +219,24 @@ impl Switch {
     /// Tells of it, or of something that belongs to it. Never waits.
     pub fn tell(&self, (kind, name): (Noun, &str), change: Happening, text: impl Into<String>) {
         self.feed.tell(News::inside((kind, &self.name, name), change, text));
+    }
+
+    /// Lets a capture hear its sessions until what is returned is dropped.
+    pub fn listen(&self, ear: Ear) -> Listening {
+        self.ears.open(ear)
+    }
+
+    /// Whether a capture hears its sessions.
+    pub fn is_heard(&self) -> bool {
+        self.ears.is_open()
+    }
+
+    /// A message of one of its sessions passed.
+    pub fn heard(&self, wire: &Wire, direction: Direction, message: &[u8]) {
+        if self.is_heard() {
+            let spoken = Spoken { switch: &self.name, wire, direction, message };
+            self.ears.hear(self.now(), &spoken);
+        }
     }
 
     /// What its tables may grow to.

@@ -315,7 +315,14 @@ fn why_names_rule_core_reason_and_what_was_thought_of_every_core() {
     assert!(decision.candidates[1].verdict.starts_with("chosen"), "{decision:?}");
     let other = agent.why("tcp,nw_dst=10.0.0.2", None).unwrap();
     assert_eq!(other.rule.as_deref(), Some("priority=5,ip,actions=place(core=hash)"));
-    let none = agent.why("ipv6", None).unwrap();
+    let depends = |agent: &mut Agent, flow| agent.why(flow, None).unwrap_err().to_string();
+    assert_eq!(depends(&mut agent, "udp"), "its core depends on nw_dst, which is not said");
+    assert_eq!(depends(&mut agent, ""), "its core depends on dl_type, which is not said");
+    let elsewhere = agent.why("udp,nw_dst=10.0.0.3", None).unwrap();
+    assert_eq!(elsewhere.rule, other.rule);
+    assert_eq!(depends(&mut agent, "ipv6"), "its core depends on nw_proto, which is not said");
+    let whole = "udp6,ipv6_src=fd00::1,ipv6_dst=fd00::2,tp_src=9,tp_dst=53";
+    let none = agent.why(whole, None).unwrap();
     assert_eq!(none.rule, None);
     assert!(agent.why("ipv6", Some("eth7")).is_err());
 }

@@ -4,6 +4,7 @@ use crate::agent::session::{Caller, serve};
 use crate::agent::steering::Permit;
 use crate::agent::stream::Input;
 use crate::agent::{PeerKind, Timing};
+use crate::captures::Wire;
 use crate::switch::Switch;
 use openflow::{
     ErrorCode, ErrorKind, Hello, Message, MultipartReply, MultipartRequest, Part, Version,
@@ -43,7 +44,16 @@ impl Client<UnixStream> {
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
         tokio::spawn(serve(
             theirs,
-            Caller { id, name: "test".into(), kind, timing, main: None, on_join: None, steering },
+            Caller {
+                id,
+                name: "test".into(),
+                kind,
+                wire: Wire::default(),
+                timing,
+                main: None,
+                on_join: None,
+                steering,
+            },
             switch.clone(),
         ));
         Self::over(ours)

@@ -1,20 +1,22 @@
 //! A frame in one line, for a terminal. Wireshark knows a thousand protocols; this knows where a frame goes.
 
 use capture::Direction;
-use capture::pcapng::Packet;
+use capture::pcapng::{ETHERNET, Packet};
 use std::fmt::Write;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use wire::{Field, Key, eth_type, ip_proto};
 
-/// Its way, what it is, its length, and what the node says of it.
-pub fn line(packet: &Packet<'_>) -> String {
+/// Its way, what it is, its length, and what the node says of it. Of a message, whose `link` is not Ethernet's, the node says it all.
+pub fn line(link: u16, packet: &Packet<'_>) -> String {
     let way = match packet.direction {
         Some(Direction::In) => "rx",
         Some(Direction::Out) => "tx",
         None => "--",
     };
     let mut text = format!("{way} ");
-    if packet.bytes.len() >= 14 {
+    if link != ETHERNET {
+        let _ = write!(text, "openflow {} bytes", packet.original);
+    } else if packet.bytes.len() >= 14 {
         text += &headers(packet.bytes);
         let _ = write!(text, " {} bytes", packet.original);
     }
@@ -100,7 +102,7 @@ mod tests {
             comment: "drop=by_rule switch=sw0 port=vm1 core=3",
             ..Packet::default()
         };
-        let text = line(&packet);
+        let text = line(ETHERNET, &packet);
         assert!(
             text.starts_with("-- udp ")
                 && text.contains(":1000 > ")
@@ -113,6 +115,9 @@ mod tests {
             dropped: 25,
             ..Packet::default()
         };
-        assert_eq!(line(&nothing), "--  drop=rx_full frames=25 switch=sw0 port=p missing=25");
+        assert_eq!(
+            line(ETHERNET, &nothing),
+            "--  drop=rx_full frames=25 switch=sw0 port=p missing=25"
+        );
     }
 }

@@ -77,7 +77,7 @@ fn is_at(point: &str, node: usize, things: &[Vec<String>]) -> bool {
     let parts: Vec<&str> = point.split(':').collect();
     let thing = match parts[..] {
         ["drops"] => return true,
-        ["drops" | "controller", switch, ..] => switch.to_owned(),
+        ["drops" | "controller" | "openflow", switch, ..] => switch.to_owned(),
         [kind @ ("tunnel" | "link"), name, ..] => format!("{kind}:{name}"),
         _ => parts[0].to_owned(),
     };
@@ -231,6 +231,7 @@ mod tests {
             ("drops", [true, true]),
             ("drops:k1", [false, true]),
             ("controller:k1", [false, true]),
+            ("openflow:k1", [false, true]),
             ("u0:vm1:rx", [true, false]),
             ("k1:tun0:outside", [false, true]),
             ("tunnel:tun0:outside", [true, true]),

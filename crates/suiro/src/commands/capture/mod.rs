@@ -9,6 +9,7 @@ use super::events::moment;
 use crate::args::{CaptureArgs, FlightArgs};
 use crate::failure::Failure;
 use api::{CaptureSpec, Fault, Stop};
+use capture::pcapng::ETHERNET;
 use capture::{BadBlock, Blocks, Content};
 pub use line::line;
 use std::fs::File;
@@ -98,8 +99,8 @@ impl Output {
 struct Reader {
     output: Output,
     blocks: Blocks,
-    /// Names of the interfaces.
-    names: Vec<String>,
+    /// Link types and names of the interfaces.
+    interfaces: Vec<(u16, String)>,
     written: u64,
     most: u64,
     matched: u64,
@@ -113,7 +114,7 @@ impl Reader {
         Ok(Self {
             output: Output::of(args.frames.write.as_deref())?,
             blocks: Blocks::default(),
-            names: Vec::new(),
+            interfaces: Vec::new(),
             written: 0,
             most: args.count.unwrap_or(u64::MAX),
             matched: 0,
@@ -130,7 +131,9 @@ impl Reader {
             match &content {
                 Content::Packet(_) if self.written >= self.most => continue,
                 Content::Packet(_) => self.written += 1,
-                Content::Interface { name, .. } => self.names.push((*name).to_owned()),
+                Content::Interface { link, name, .. } => {
+                    self.interfaces.push((*link, (*name).to_owned()));
+                }
                 Content::Statistics(counts) => {
                     self.matched += counts.matched;
                     self.lost += counts.lost;
@@ -142,9 +145,10 @@ impl Reader {
                 Output::Blocks(to) => to.write_all(block.bytes())?,
                 Output::Lines(to) => match content {
                     Content::Packet(packet) => {
-                        let name = self.names.get(packet.interface as usize);
-                        let name = name.map_or("?", String::as_str);
-                        writeln!(to, "{} {name} {}", time(packet.at_ns), line(&packet))?;
+                        let found = self.interfaces.get(packet.interface as usize);
+                        let (link, name) =
+                            found.map_or((ETHERNET, "?"), |(link, name)| (*link, name));
+                        writeln!(to, "{} {name} {}", time(packet.at_ns), line(link, &packet))?;
                     }
                     Content::Journal(seen) => {
                         writeln!(to, "{} event {}", time(seen.at_ns), seen.message)?;

@@ -4,7 +4,7 @@ use crate::commands::Context;
 use crate::commands::capture::{bad_block, line};
 use crate::failure::Failure;
 use api::{CaptureSpec, Stop, WhyAnswer, WhyWatch};
-use capture::pcapng::Packet;
+use capture::pcapng::{ETHERNET, Packet};
 use capture::{Blocks, Content, Direction};
 use serde::Serialize;
 use std::collections::HashSet;
@@ -103,7 +103,7 @@ impl Watch<'_> {
         if at == self.answer.watch.entry {
             self.live.came += 1;
             self.ids.insert(id);
-            self.live.first.get_or_insert_with(|| line(packet));
+            self.live.first.get_or_insert_with(|| line(ETHERNET, packet));
         }
         if !self.ids.contains(&id) {
             return;
