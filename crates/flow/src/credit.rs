@@ -124,6 +124,15 @@ impl Snapshot {
         credits.stations.iter().all(is_known)
     }
 
+    /// A bridge learns what it would of such frames, the last of which came at `used`; but of no station that it has seen since.
+    pub fn learn(&self, stations: &[(u16, u64)], in_port: PortNo, (used, now): (Nanos, Nanos)) {
+        for &(vlan, mac) in stations {
+            if self.macs.lookup(vlan, mac, now).is_none() {
+                self.macs.learn(vlan, mac, in_port, used);
+            }
+        }
+    }
+
     fn count_lookups(&self, table: u8, lookups: u64, matches: u64) {
         if let Some(view) = self.view.table(table) {
             view.counters.add(NOBODY, lookups, matches, 0);

@@ -100,6 +100,7 @@ impl Outside {
     pub fn key(&self, in_port: u32) -> Key {
         let mut packet = self.head.to_vec();
         self.put_lengths(&mut packet);
+        self.put_tag(&mut packet);
         wire::parse(&wire::Head::copy_of(&packet), in_port).0
     }
 
@@ -117,8 +118,12 @@ impl Outside {
             let partial = PartialChecksum { start: AT_UDP as u16, offset: 6 };
             checksum::complete(frame, partial).expect("the header is in the frame");
         }
+        self.put_tag(frame);
+    }
+
+    fn put_tag(&self, packet: &mut Vec<u8>) {
         if let Some(Tag { tpid, tci }) = self.tag {
-            frame.splice(12..12, (u32::from(tpid) << 16 | u32::from(tci)).to_be_bytes());
+            packet.splice(12..12, (u32::from(tpid) << 16 | u32::from(tci)).to_be_bytes());
         }
     }
 

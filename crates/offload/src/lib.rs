@@ -46,7 +46,7 @@ pub use declined::{
     CardReason, Declined, EditKind, FlowReason, MoveReason, PolicyReason, PortReason,
 };
 pub use engine::{
-    Engine, Explained, FlowLine, FlowName, Moved, RungLine, Stage, World, first_taker,
+    Engine, Explained, FlowLine, FlowName, Moved, RungLine, Stage, TakenUp, World, first_taker,
 };
 pub use headers::{OUTSIDE, Outside, Tag};
 pub use patch::{PATCHED, Patch};
@@ -54,4 +54,6 @@ pub use policy::{BadCondition, Condition, Policy, RESIDENCE, Rule};
 pub use program::{
     Approach, Edit, FlowProgram, LimitId, MAX_LIMITS, MAX_SHAPES, Underlay, known, told_apart,
 };
-pub use provider::{Handle, NotSettled, Order, Orphan, Price, Provider, ProviderName, Side};
+pub use provider::{
+    Around, Handle, NotSettled, Order, Orphan, Price, Provider, ProviderName, Side,
+};

@@ -1,6 +1,6 @@
 //! Who takes flows: one rung, seen from the engine.
 
-use crate::{Counts, Declined, FlowProgram, LimitId, MAX_LIMITS, MAX_SHAPES, Patch};
+use crate::{Counts, Declined, FlowProgram, LimitId, MAX_LIMITS, MAX_SHAPES, Outside, Patch};
 use arrayvec::ArrayVec;
 use flow::PortAt;
 use std::fmt;
@@ -65,6 +65,20 @@ pub struct Price {
     pub per_byte_ns: f32,
 }
 
+/// A tunnel's headers around a flow's frames.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Around {
+    /// They are put on, and leave the host so.
+    On(Outside),
+    /// They come off.
+    Off {
+        /// But for TTL and identification.
+        outside: Outside,
+        /// The tunnel's identifier.
+        vni: u32,
+    },
+}
+
 /// A flow that a dead node left on a rung.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Orphan {
@@ -78,8 +92,8 @@ pub struct Orphan {
     pub exit: Option<PortAt>,
     /// What is done to them.
     pub patch: Patch,
-    /// Whether a tunnel's headers are put around them or taken off: what those are, nobody knows any more.
-    pub is_tunnelled: bool,
+    /// A tunnel's headers that are put around them, or taken off.
+    pub around: Option<Around>,
     /// Limits that they pass.
     pub limits: ArrayVec<LimitId, MAX_LIMITS>,
     /// Greatest rates that they keep.
@@ -144,4 +158,7 @@ pub trait Provider: Send {
 
     /// Takes up what a dead node left. Asked once, when the ports are there. What is not wanted is removed one by one.
     fn adopt(&mut self) -> Vec<Orphan>;
+
+    /// One of those is taken up: the tables still say what is done to it.
+    fn keep(&mut self, handle: Handle, flow: &FlowProgram);
 }

@@ -2,7 +2,7 @@
 
 use crate::headers::{OUTSIDE, Outside, Tag};
 use crate::program::{Approach, Edit, FlowProgram, Underlay};
-use crate::{Declined, EditKind, FlowReason, Patch, PortReason};
+use crate::{Around, Declined, EditKind, FlowReason, Patch, PortReason};
 use flow::PortAt;
 use wire::{Field, Key, eth_type, ip_proto};
 
@@ -78,8 +78,19 @@ impl FlowProgram {
 
     /// The headers that a rung puts around its frames, or takes off.
     pub fn outside(&self) -> Option<Outside> {
-        let off = || self.approach.as_ref().map(|of| Outside::around(&of.key, of.vni));
-        self.underlay.as_ref().map(|of| of.outside).or_else(off)
+        self.around().map(|around| match around {
+            Around::On(outside) | Around::Off { outside, .. } => outside,
+        })
+    }
+
+    /// The same, and which of the two.
+    pub fn around(&self) -> Option<Around> {
+        let off = |of: &Approach| {
+            let (outside, vni) = (Outside::around(&of.key, of.vni), of.vni);
+            Around::Off { outside, vni }
+        };
+        let on = self.underlay.as_ref().map(|of| Around::On(of.outside));
+        on.or_else(|| self.approach.as_deref().map(off))
     }
 
     /// The program of a flow that leaves by a tunnel, and whose packets, with these headers, go on by `rest`.

@@ -5,8 +5,8 @@
 use flow::{Nanos, Pipeline, PortAt, PortState, Serials, SwitchId};
 use offload::{
     CardReason, Condition, Counts, Declined, Edit, Engine, Facts, FlowName, FlowProgram,
-    FlowReason, Handle, LimitId, MAX_LIMITS, NotSettled, Order, Orphan, Policy, PolicyReason,
-    Price, Provider, ProviderName, Rule, Side, World, known,
+    FlowReason, Handle, LimitId, MAX_LIMITS, MoveReason, NotSettled, Order, Orphan, Policy,
+    PolicyReason, Price, Provider, ProviderName, Rule, Side, World, known,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -33,6 +33,7 @@ struct Double {
     slots: Slots,
     next: u32,
     size: usize,
+    left: Vec<Orphan>,
 }
 
 impl Provider for Double {
@@ -93,8 +94,9 @@ impl Provider for Double {
         Ok(())
     }
     fn adopt(&mut self) -> Vec<Orphan> {
-        Vec::new()
+        std::mem::take(&mut self.left)
     }
+    fn keep(&mut self, _: Handle, _: &FlowProgram) {}
 }
 
 /// A switch that sends all by port 2.
@@ -104,6 +106,7 @@ struct Switch {
     /// Which tables hold.
     version: u64,
     made: HashMap<FlowName, u64>,
+    has_way: bool,
 }
 
 impl Facts for Switch {
@@ -129,13 +132,16 @@ impl World for Switch {
         }
         Ok(program)
     }
+    fn meets(&mut self, orphan: &Orphan) -> FlowName {
+        (orphan.from, orphan.key)
+    }
     fn takes_up(
         &mut self,
         flow: &FlowName,
-        _: &[LimitId],
+        _: &Orphan,
         now: Nanos,
     ) -> Result<FlowProgram, Declined> {
-        self.program(flow, now)
+        if self.has_way { self.program(flow, now) } else { Err(MoveReason::Adopting.into()) }
     }
     fn share(&mut self, _: &FlowProgram) {}
     fn holds(&mut self, program: &FlowProgram, _: Nanos) -> bool {
@@ -179,9 +185,15 @@ impl Test {
         engine.set_on(true);
         Self {
             engine,
-            rung: Double { slots: slots.clone(), next: 0, size },
+            rung: Double { slots: slots.clone(), next: 0, size, left: Vec::new() },
             slots,
-            switch: Switch { pipeline, credited: HashMap::new(), version: 0, made: HashMap::new() },
+            switch: Switch {
+                pipeline,
+                credited: HashMap::new(),
+                version: 0,
+                made: HashMap::new(),
+                has_way: true,
+            },
             now: 1000 * MS,
             sent: HashMap::new(),
             by_worker: HashMap::new(),
@@ -316,6 +328,65 @@ fn a_changed_rule_brings_its_flows_back_before_it_answers() {
     }
     assert!(test.rung_of(1).is_some(), "it goes up again at once");
     test.assert_conserved();
+}
+
+/// A new engine for a flow that an earlier one left on the rung, when its tunnel has no way yet.
+fn left_without_way() -> Test {
+    let mut test = Test::new(8);
+    let (from, key) = name(1);
+    let program = test.switch.program(&(from, key), Nanos(test.now)).unwrap();
+    let handle = test.rung.install(&program).unwrap();
+    test.rung.want(handle, Side::Rung).unwrap();
+    test.send(1, 10);
+    test.rung.left.push(Orphan {
+        handle,
+        from,
+        key,
+        exit: Some(program.exit),
+        patch: offload::Patch::of(&program),
+        around: None,
+        limits: Default::default(),
+        shapes: Default::default(),
+        side: Side::Rung,
+        counts: Counts::default(),
+    });
+    test.switch.has_way = false;
+    let found = test.engine.adopt(&mut [&mut test.rung], &mut test.switch, Nanos(test.now));
+    assert_eq!((found, test.engine.has_left()), (offload::TakenUp::default(), true));
+    test
+}
+
+impl Test {
+    fn take_up(&mut self) -> offload::TakenUp {
+        self.now += 20 * MS;
+        self.engine.take_up(&mut [&mut self.rung], &mut self.switch, Nanos(self.now))
+    }
+}
+
+#[test]
+fn a_flow_that_was_left_goes_on_until_its_way_is_there_and_counts_all_that_came_meanwhile() {
+    let mut test = left_without_way();
+    test.send(1, 5);
+    assert!(test.take_up().stayed.is_empty() && test.rung_of(1) == Some(ProviderName::Tc));
+    assert_eq!(test.declined(1), Some(MoveReason::Adopting.into()));
+    test.switch.has_way = true;
+    assert_eq!(test.take_up().stayed, [ProviderName::Tc]);
+    assert!(!test.engine.has_left() && test.declined(1).is_none());
+    test.send(1, 7);
+    test.assert_conserved();
+}
+
+#[test]
+fn a_flow_whose_way_does_not_come_is_the_workers_after_a_while_and_at_a_barrier_at_once() {
+    let mut test = left_without_way();
+    let ended = |test: &mut Test| test.take_up().ended == [MoveReason::Adopting.into()];
+    assert!((0..149).all(|_| !ended(&mut test)) && ended(&mut test), "after 3 s");
+    assert!(test.slots.lock().unwrap().is_empty() && !test.engine.has_stays());
+
+    let mut test = left_without_way();
+    let judged = test.engine.judge_left(&mut [&mut test.rung], &mut test.switch, Nanos(test.now));
+    assert_eq!(judged.ended, [MoveReason::Adopting.into()]);
+    assert!(test.slots.lock().unwrap().is_empty() && !test.engine.has_stays());
 }
 
 #[test]

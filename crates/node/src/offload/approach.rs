@@ -13,7 +13,7 @@ use port::{Sent, Wrapping};
 use std::collections::HashMap;
 use std::sync::Arc;
 use wire::tunnel::Vxlan;
-use wire::{Head, Key};
+use wire::{Field, Head, Key};
 
 /// Flows whose packets are remembered at most. Chosen: as many as the engine knows.
 const KNOWN: usize = 4096;
@@ -60,14 +60,32 @@ impl Tables {
             return;
         }
         let Some((vni, outer, inside)) = opened(at, head) else { return };
-        let tunnels = self.came.tunnels.get(&vni).into_iter().flatten();
-        let is_its = |tunnel: &PortAt| self.wrapping(*tunnel).is_some_and(|of| of.sends(&outer));
-        let tunnels: Vec<PortAt> = tunnels.copied().filter(is_its).collect();
-        for tunnel in tunnels {
+        for tunnel in self.tunnels_of(vni, &outer) {
             let (key, _) = wire::parse(&Head::copy_of(inside), tunnel.port);
             let packet = (at, outer.masked(&told_apart(&outer)));
             self.came.keep((tunnel, key.masked(&told_apart(&key))), packet);
         }
+    }
+
+    /// The ports that may have packets with this key and VNI.
+    fn tunnels_of(&self, vni: u32, outer: &Key) -> Vec<PortAt> {
+        let tunnels = self.came.tunnels.get(&vni).into_iter().flatten();
+        let is_its = |tunnel: &PortAt| self.wrapping(*tunnel).is_some_and(|of| of.sends(outer));
+        tunnels.copied().filter(is_its).collect()
+    }
+
+    /// The name of a flow with these bits that comes in packets like this one, which are remembered; `None`: no tunnel has them.
+    pub(super) fn came_by(
+        &mut self,
+        (at, outer): (PortAt, Key),
+        vni: u32,
+        inside: &Key,
+    ) -> Option<FlowName> {
+        let tunnel = *self.tunnels_of(vni, &outer).first()?;
+        let mut key = *inside;
+        key.set(Field::InPort, tunnel.port.into());
+        self.came.keep((tunnel, key), (at, outer.masked(&told_apart(&outer))));
+        Some((tunnel, key))
     }
 
     /// The program of a flow that comes by a tunnel, from where its packets come to this host.

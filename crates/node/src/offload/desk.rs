@@ -7,7 +7,7 @@ use datapath::{Clock, MonotonicClock, PortAt, SwitchId};
 use flow::Nanos;
 use offload::{
     Declined, Engine, Explained, FlowLine, FlowName, Moved, Policy, PortReason, Price, Provider,
-    ProviderName, Work, World, first_taker, told_apart,
+    ProviderName, TakenUp, Work, World, first_taker, told_apart,
 };
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -118,6 +118,9 @@ impl Desk {
         let work = self.tables.work();
         self.engine.worked(work - self.work);
         self.work = work;
+        if self.engine.has_left() {
+            self.take_up(Engine::take_up);
+        }
         self.with(|engine, rungs, tables, now| engine.turn(rungs, tables, now));
     }
 
@@ -146,6 +149,8 @@ impl Desk {
             }
             Message::Published(switch) => self.changed(switch),
             Message::Settle(switch, done) => {
+                // No frame runs by what nobody has looked at.
+                self.take_up(Engine::judge_left);
                 self.changed(switch);
                 tell(done);
             }
@@ -251,21 +256,30 @@ impl Desk {
     }
 
     pub(super) fn adopt(&mut self) {
-        self.with(|engine, rungs, tables, now| {
-            for rung in rungs.iter_mut() {
-                let (stayed, ended) = engine.adopt(&mut **rung, tables, now);
-                if stayed > 0 {
-                    tracing::info!(
-                        "offload: {stayed} flows of an earlier node go on, rung {}",
-                        rung.name()
-                    );
-                }
-                for why in ended {
-                    tracing::info!("offload: a flow of an earlier node comes back: {why}");
-                }
-            }
-        });
-        self.kernel.iter().for_each(|kernel| kernel.flows.forget_limits());
+        self.tables.find_ways();
+        self.take_up(Engine::adopt);
+    }
+
+    /// Takes up, in one of the engine's ways, what an earlier node left.
+    fn take_up(
+        &mut self,
+        how: fn(&mut Engine, &mut [&mut dyn Provider], &mut Tables, Nanos) -> TakenUp,
+    ) {
+        let TakenUp { mut stayed, ended } = self.with(how);
+        stayed.sort();
+        for of_rung in stayed.chunk_by(ProviderName::eq) {
+            tracing::info!(
+                "offload: {} flows of an earlier node go on, rung {}",
+                of_rung.len(),
+                of_rung[0]
+            );
+        }
+        for why in ended {
+            tracing::info!("offload: a flow of an earlier node comes back: {why}");
+        }
+        if !self.engine.has_left() {
+            self.kernel.iter().for_each(|kernel| kernel.flows.forget_limits());
+        }
     }
 
     /// The node ends: flows on rungs go on without it, as they do when it is killed. What serves none of them leaves the kernel.

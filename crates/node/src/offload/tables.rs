@@ -6,8 +6,8 @@ use arrayvec::ArrayVec;
 use datapath::{Datapath, OnlyHere, PastWorkers, PortAt, Publisher, Samples, SwitchId};
 use flow::{BucketShape, Counted, Nanos, PortNo, SharedBucket, Snapshot};
 use offload::{
-    Counts, Declined, Facts, FlowName, FlowProgram, FlowReason, LimitId, MAX_LIMITS, MAX_SHAPES,
-    MoveReason, PolicyReason, PortReason, Work, World, known,
+    Around, Counts, Declined, Facts, FlowName, FlowProgram, FlowReason, LimitId, MAX_LIMITS,
+    MAX_SHAPES, MoveReason, Orphan, PolicyReason, PortReason, Work, World, known,
 };
 use port::Sent;
 use std::cell::Cell;
@@ -25,6 +25,8 @@ pub(super) struct Tables {
     flows: Option<Arc<Flows>>,
     /// Around which flows there were tunnels' headers.
     pub(super) came: Came,
+    /// While a flow is taken up that an earlier node left: when its last frame came.
+    left_at: Option<Nanos>,
 }
 
 /// A switch, and its tables as they were looked at last.
@@ -255,6 +257,9 @@ impl Tables {
         }
         let snapshot = &*self.tables(from.switch).ok_or(PortReason::Gone)?;
         let resolved = snapshot.resolve(key, &known(key), now);
+        if let Some(used) = self.left_at {
+            snapshot.learn(&resolved.learns, from.port, (used, now));
+        }
         let before = Cell::new(before);
         let asked = Asked { tables: self, switch: from.switch, snapshot, before, to_door };
         let program = FlowProgram::of(from, key, &resolved, &asked)?;
@@ -289,13 +294,28 @@ impl World for Tables {
         self.resolved(flow, &[], now)
     }
 
+    fn meets(&mut self, orphan: &Orphan) -> FlowName {
+        let it = (orphan.from, orphan.key);
+        let Some(Around::Off { outside, vni }) = orphan.around else { return it };
+        let tunnel = self.came_by((orphan.from, outside.key(orphan.from.port)), vni, &orphan.key);
+        tunnel.unwrap_or(it)
+    }
+
     fn takes_up(
         &mut self,
         flow: &FlowName,
-        limits: &[LimitId],
+        orphan: &Orphan,
         now: Nanos,
     ) -> Result<FlowProgram, Declined> {
-        self.resolved(flow, limits, now)
+        let limits: Vec<LimitId> = orphan.limits.iter().chain(&orphan.shapes).copied().collect();
+        self.left_at = Some(orphan.counts.used);
+        let found = self.resolved(flow, &limits, now);
+        self.left_at = None;
+        // Without its way it seems to go elsewhere, and bridges forget what they learned when a way comes.
+        match orphan.around {
+            Some(_) if !self.have_ways() => Err(MoveReason::Adopting.into()),
+            _ => found,
+        }
     }
 
     fn share(&mut self, program: &FlowProgram) {

@@ -1,5 +1,6 @@
 //! The second half of the way of flows that leave by a tunnel: through the switch of the underlay.
 
+use super::PortNote;
 use super::tables::{Tables, grown};
 use datapath::{PastWorkers, PortAt};
 use flow::{Counted, Nanos};
@@ -21,6 +22,25 @@ impl Tables {
             .find(|(_, note)| note.door.as_ref().is_some_and(is_it))
             .ok_or(PortReason::NoWay)?;
         if note.is_up { Ok(at) } else { Err(PortReason::Down) }
+    }
+
+    /// Whether all tunnels that go past the kernel have their way, and switches know it.
+    pub(super) fn have_ways(&self) -> bool {
+        let is_live = |at: PortAt| {
+            let tables = self.tables(at.switch);
+            tables.is_some_and(|tables| tables.ports().get(at.port).is_some_and(|port| port.live))
+        };
+        let has_way = |(at, note): (PortAt, &PortNote)| match &note.wrapping {
+            Some(Ok(wrapping)) => is_live(at) && wrapping.has_way(),
+            _ => true,
+        };
+        self.notes().all(has_way)
+    }
+
+    /// Has the kernel look for the neighbours of all tunnels.
+    pub(super) fn find_ways(&self) {
+        let wrappings = self.notes().filter_map(|(_, note)| note.wrapping.as_ref()?.as_ref().ok());
+        wrappings.for_each(|wrapping| wrapping.find_way());
     }
 
     /// A flow's program to the port by which it leaves the host, if it leaves its switch by a tunnel; else as it is.

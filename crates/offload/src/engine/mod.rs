@@ -8,6 +8,7 @@ mod stay;
 mod turn;
 mod view;
 
+pub use adopt::TakenUp;
 pub use stay::Stage;
 pub use turn::first_taker;
 pub use view::{Explained, FlowLine, RungLine};
@@ -18,7 +19,8 @@ use crate::declined::{Declined, PolicyReason};
 use crate::heavy::Traffic;
 use crate::ledger::Ledger;
 use crate::policy::{Policy, Rule};
-use crate::{Counts, FlowProgram, LimitId, Provider, ProviderName};
+use crate::{Counts, FlowProgram, Orphan, Provider, ProviderName};
+use adopt::Left;
 use flow::{Nanos, PortAt};
 use stay::Stay;
 use std::collections::HashMap;
@@ -50,14 +52,17 @@ pub trait World {
     /// Whether a program is still what the tables say.
     fn holds(&mut self, program: &FlowProgram, now: Nanos) -> bool;
 
-    /// The program of a flow that an earlier node left on a rung, with these limits: they go on.
+    /// The name of a flow that an earlier node left on a rung.
+    fn meets(&mut self, orphan: &Orphan) -> FlowName;
+
+    /// Its program. Its limits go on, and bridges learn where it comes in: no worker saw its frames.
     ///
     /// # Errors
-    /// Why it has none.
+    /// Why it has none; [`MoveReason::Adopting`](crate::MoveReason): it may have one soon.
     fn takes_up(
         &mut self,
         flow: &FlowName,
-        limits: &[LimitId],
+        orphan: &Orphan,
         now: Nanos,
     ) -> Result<FlowProgram, Declined>;
 
@@ -109,6 +114,8 @@ enum State {
     },
     /// On a rung, or on its way to or from it.
     Stay(Box<Stay>),
+    /// An earlier node left it on a rung, and its way is not there yet.
+    Left(Box<Left>),
 }
 
 /// Decides who moves.
@@ -129,6 +136,8 @@ pub struct Engine {
     /// Flows that moved and nobody was told of yet.
     moved: Vec<Moved>,
     read_at: Nanos,
+    /// Whether there may be flows that an earlier node left and nobody has taken up yet.
+    has_left: bool,
 }
 
 impl Default for Engine {
@@ -146,6 +155,7 @@ impl Default for Engine {
             moves: 0,
             moved: Vec::new(),
             read_at: Nanos::default(),
+            has_left: false,
         }
     }
 }
@@ -182,9 +192,14 @@ impl Engine {
         &self.policies
     }
 
-    /// Whether any flow has a stay.
+    /// Whether flows of an earlier node wait for their way.
+    pub fn has_left(&self) -> bool {
+        self.has_left
+    }
+
+    /// Whether any flow has a stay, or was left on a rung.
     pub fn has_stays(&self) -> bool {
-        !self.handles.is_empty()
+        !self.handles.is_empty() || self.has_left
     }
 
     /// What the workers did since the last time: what a frame costs there is learned from it.

@@ -83,6 +83,7 @@ impl Engine {
             match &mut flow.state {
                 State::Worker { why: Declined::Policy(_), .. } => {}
                 State::Worker { retry, refusals, .. } => (*retry, *refusals) = (now, 0),
+                State::Left(_) => {}
                 State::Stay(stay) => {
                     if world.holds(&stay.program, now) {
                         continue;
@@ -110,6 +111,7 @@ impl Engine {
         (providers, world): (Providers<'_, '_>, &mut impl World),
         now: Nanos,
     ) {
+        self.judge_left(providers, world, now);
         let mut fell = false;
         for (name, flow) in &mut self.flows {
             if let State::Stay(stay) = &mut flow.state
@@ -250,8 +252,8 @@ impl Engine {
     /// Forgets flows of the worker that nothing comes of.
     fn forget(&mut self, now: Nanos) {
         self.flows.retain(|_, flow| {
-            let is_known =
-                matches!(flow.state, State::Stay(_)) || now.since(flow.traffic.last) < FORGOTTEN_NS;
+            let is_known = !matches!(flow.state, State::Worker { .. })
+                || now.since(flow.traffic.last) < FORGOTTEN_NS;
             let is_counted =
                 flow.told.sum().frames > 0 && now.since(flow.traffic.last) < 6 * FORGOTTEN_NS;
             is_known || is_counted
@@ -358,6 +360,7 @@ impl Flow {
             State::Worker { why: Declined::Port(PortReason::NoWay), .. } => true,
             State::Worker { .. } => name.0.switch == switch,
             State::Stay(stay) => stay.program.ports().any(|port| port.switch == switch),
+            State::Left(_) => false,
         }
     }
 

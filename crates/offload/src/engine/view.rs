@@ -1,7 +1,7 @@
 //! What is told of flows: the list, and why one is where it is.
 
 use super::{Engine, Flow, FlowName, Stage, State};
-use crate::declined::Declined;
+use crate::declined::{Declined, MoveReason};
 use crate::{Counts, ProviderName};
 use flow::Nanos;
 
@@ -91,7 +91,7 @@ impl Engine {
                 State::Stay(stay) => {
                     stay.provider == rung && matches!(stay.stage, Stage::Up) == is_up
                 }
-                State::Worker { .. } => false,
+                State::Worker { .. } | State::Left(_) => false,
             };
             self.flows.values().filter(counts).count()
         };
@@ -116,6 +116,9 @@ impl Flow {
     fn line(&self, name: &FlowName) -> FlowLine {
         let (rung, stage, declined, program, next) = match &self.state {
             State::Worker { why, retry, .. } => (None, None, Some(why.clone()), None, Some(*retry)),
+            State::Left(left) => {
+                (Some(left.provider), None, Some(MoveReason::Adopting.into()), None, None)
+            }
             State::Stay(stay) => {
                 let is_up = matches!(stay.stage, Stage::Up);
                 (

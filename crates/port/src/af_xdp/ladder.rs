@@ -17,7 +17,8 @@ use api::{AfXdp, XdpMode};
 use netlink::Link;
 use std::error::Error;
 use std::io;
-use xdp::{HookError, Mode, Worker, WorkerStage};
+use std::time::{Duration, Instant};
+use xdp::{Hook, HookError, Mode, Stage, Worker, WorkerStage};
 
 /// A program and sockets on every queue.
 pub(super) struct Attached {
@@ -101,13 +102,35 @@ fn try_rung(rung: Rung, index: u32, queues: u32, chunk: u32) -> Result<(Worker, 
             frames: FRAMES,
             checksum: !rung.zero_copy,
         };
-        let socket = bind(&shape).map_err(|source| Refusal::Bind { queue, source })?;
+        let socket = bind_when_free(&shape).map_err(|source| Refusal::Bind { queue, source })?;
         stage.set_socket(queue, socket.0.fd()).map_err(Refusal::Map)?;
         sockets.push(socket);
     }
     // Each queue has one socket in all: where ours are bound, no other port has the stage.
     let worker = stage.attach(index, rung.hook).map_err(Refusal::Hook)?;
     Ok((worker, sockets))
+}
+
+/// How long the queues of an earlier node are waited for, whose flows go on past the worker. Chosen: a busy host takes a second.
+const FREED: Duration = Duration::from_secs(5);
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// Binds it. A killed node's sockets are closed before it is gone, but the kernel frees their queues in a thread of its own, later.
+fn bind_when_free(shape: &Shape) -> io::Result<(XskRx, XskTx)> {
+    let until = Instant::now() + FREED;
+    let is_left = || Hook::taken(shape.index).is_ok_and(|stages| stages.contains(&Stage::Offload));
+    loop {
+        match bind(shape) {
+            Err(error)
+                if error.raw_os_error() == Some(libc::EBUSY)
+                    && is_left()
+                    && Instant::now() < until =>
+            {
+                std::thread::sleep(PAUSE);
+            }
+            bound => return bound,
+        }
+    }
 }
 
 /// A kernel before 6.11 does not complete checksums: then suiro does.

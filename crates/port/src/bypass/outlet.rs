@@ -116,6 +116,11 @@ impl Outlet {
         self.past.fetch_add(packets, Relaxed);
     }
 
+    /// Has the kernel look for the neighbours that packets go to.
+    pub(super) fn find(&self) {
+        self.ways.iter().for_each(Watched::find);
+    }
+
     fn outer(&self, hop: &NextHop) -> Outer {
         let Ends { to, port, ttl, checksum } = self.ends;
         let NextHop { mac, from_mac, source: from, .. } = *hop;

@@ -69,6 +69,16 @@ impl Wrapping {
         Ok(Wrapped { outside, door, longest })
     }
 
+    /// Whether its packets have a way past the kernel now.
+    pub fn has_way(&self) -> bool {
+        self.outlet.hindrance().is_none()
+    }
+
+    /// Has the kernel look for the neighbours on its way.
+    pub fn find_way(&self) {
+        self.outlet.find();
+    }
+
     /// Frames of a flow with this key left past the port.
     pub fn went(&self, key: &Key, frames: u64) {
         self.outlet.went(entropy_of(key), frames);

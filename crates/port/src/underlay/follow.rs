@@ -62,6 +62,15 @@ impl Shared {
         watch
     }
 
+    /// Looks it up, and has the kernel find its neighbour.
+    pub(super) fn find(&self, watch: &Arc<Watch>) {
+        let Tables { netlink, watches } = &mut *self.tables();
+        let mut entries = watches.iter_mut();
+        if let Some(entry) = entries.find(|entry| entry.watch.as_ptr() == Arc::as_ptr(watch)) {
+            entry.look(netlink, watch, true);
+        }
+    }
+
     pub(super) fn is_own(&self, address: IpAddr) -> bool {
         self.own.load().binary_search(&address).is_ok()
     }

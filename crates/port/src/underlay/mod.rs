@@ -71,7 +71,7 @@ impl Underlay {
     /// up again whenever the tables change.
     pub(crate) fn watch(self: &Arc<Self>, remote: IpAddr, source: Option<IpAddr>) -> Watched {
         let watch = self.shared.watch(Wanted { remote, source });
-        Watched { watch, _underlay: self.clone() }
+        Watched { watch, underlay: self.clone() }
     }
 
     /// Whether packets to this address are this namespace's own. Lock-free.
@@ -90,13 +90,19 @@ impl Drop for Underlay {
 /// The answer to one question, for as long as it is held.
 pub(crate) struct Watched {
     watch: Arc<Watch>,
-    _underlay: Arc<Underlay>,
+    underlay: Arc<Underlay>,
 }
 
 impl Watched {
     /// The answer now. Lock-free.
     pub(crate) fn next_hop(&self) -> Guard<Arc<Answer>> {
         self.watch.answer.load()
+    }
+
+    /// Looks now, and has the kernel find the neighbour if it does not know it.
+    pub(crate) fn find(&self) {
+        self.used();
+        self.underlay.shared.find(&self.watch);
     }
 
     /// A frame went this way, or would have if there were a next hop: within a second the kernel is asked to confirm or find the neighbour,

@@ -8,7 +8,7 @@ use crate::sys::datagram::{self, Address};
 use crate::sys::parts::Part;
 use crate::vxlan::tunnel::Tunnel;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use wire::DropReason;
@@ -39,7 +39,7 @@ impl Senders {
             if !tunnel.checksum {
                 datagram::without_checksum(&socket, is_v4)?;
             }
-            datagram::bind(&socket, SocketAddr::new(local(flow), 0))?;
+            bind(&socket, local(flow), ports_of(tunnel, flow))?;
             Ok(socket)
         };
         let sockets = (0..FLOWS).map(sender).collect::<io::Result<_>>()?;
@@ -98,6 +98,30 @@ impl Senders {
             |error| if together.is_some() { reason_of_run(&error) } else { reason(&error) },
         )
     }
+}
+
+/// Source ports that RFC 7348 §5 recommends: the dynamic ones, which IANA gives to nobody.
+const DYNAMIC: u32 = 16_384;
+const FIRST: u32 = 65_536 - DYNAMIC;
+/// Where another program has a port, so far away is the next that is tried. Chosen: prime, so a tunnel's own flows do not meet.
+const STEP: u32 = 4099;
+const TRIES: u32 = 8;
+
+/// The source ports that a flow would have, the best first: the same at each start, so that what a rung puts around a flow outlives the node.
+fn ports_of(tunnel: &Tunnel, flow: usize) -> impl Iterator<Item = u16> {
+    let Tunnel { remote, vni, port, zone, local, .. } = tunnel;
+    let text = format!("{remote} {vni:?} {port} {zone:?} {local:?}");
+    let first = wire::checksum::crc32c(text.as_bytes()) % DYNAMIC + flow as u32;
+    (0..TRIES).map(move |attempt| (FIRST + (first + attempt * STEP) % DYNAMIC) as u16)
+}
+
+/// Binds a socket to one of those, or where others have them all to any.
+fn bind(socket: &OwnedFd, address: IpAddr, ports: impl Iterator<Item = u16>) -> io::Result<()> {
+    let to = |port| datagram::bind(socket, SocketAddr::new(address, port));
+    let is_free = |bound: &io::Result<()>| {
+        !bound.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::AddrInUse)
+    };
+    ports.map(to).find(is_free).unwrap_or_else(|| to(0))
 }
 
 /// Why the kernel refused a run: Linux before 6.14 says `EINVAL` where one of its datagrams is too long.

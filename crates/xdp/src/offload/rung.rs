@@ -6,7 +6,7 @@ use super::seat::RungPort;
 use super::{key, value};
 use flow::PortAt;
 use offload::{
-    CardReason, Counts, Declined, EditKind, FlowProgram, Handle, NotSettled, Order, Orphan,
+    Around, CardReason, Counts, Declined, EditKind, FlowProgram, Handle, NotSettled, Order, Orphan,
     PortReason, Price, Provider, ProviderName, Side,
 };
 use std::collections::{BTreeMap, HashMap};
@@ -202,6 +202,16 @@ impl<P: RungPort> Provider for Rung<P> {
         }
         orphans
     }
+
+    fn keep(&mut self, handle: Handle, flow: &FlowProgram) {
+        let (side, passage) = (self.side(handle), self.passage(flow).cloned());
+        let Some(found) = self.installed.get_mut(&handle) else { return };
+        found.passage = passage;
+        // It may come to wait, and goes up again then.
+        if !flow.shapes.is_empty() && side == Side::Rung {
+            found.from.seat().raise(handle.0, &found.exit, found.passage.as_ref());
+        }
+    }
 }
 
 #[cfg(feature = "testing")]
@@ -230,12 +240,9 @@ impl<P: RungPort> Rung<P> {
             self.flows.remove(&key, handle.0);
             return None;
         };
-        let is_shaped = flow.shapes[0] != 0;
-        let falls_by_itself = is_shaped || value::is_tunnelled(&flow);
+        let around = value::around(&flow);
+        let falls_by_itself = flow.shapes[0] != 0 || matches!(around, Some(Around::Off { .. }));
         way.seat().count_falling(falls_by_itself.into());
-        if is_shaped && value::side(flow.gate) == Side::Rung {
-            port.seat().raise(handle.0, &way, None);
-        }
         let (passage, down) = (None, self.settled);
         let installed = Installed { from: port, exit: way, passage, key, falls_by_itself, down };
         self.installed.insert(handle, installed);
@@ -245,7 +252,7 @@ impl<P: RungPort> Rung<P> {
             key: key::from_kernel(&key, from.port),
             exit: Some(exit),
             patch: value::patch(&flow),
-            is_tunnelled: value::is_tunnelled(&flow),
+            around,
             limits: super::limit::places(&flow.limits).collect(),
             shapes: super::limit::places(&flow.shapes).collect(),
             side: value::side(flow.gate),

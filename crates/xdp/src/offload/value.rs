@@ -1,11 +1,11 @@
 //! A flow program as the words that the programs of the kernel run.
 
 use super::abi::{
-    DEC_TTL, GIVEN, HEAD, INSIDE, IS_TCP, OUTSIDE, OUTSIDE_BYTES, OUTSIDE_SUM, OUTSIDE_TAG,
-    OUTSIDE_WORDS, OffloadFlow, OffloadKey, POP_VLAN, PUSH_VLAN, WORDS, ZERO_SUM,
+    DEC_TTL, GIVEN, HEAD, IN_TUNNEL, INSIDE, IS_TCP, OUTSIDE, OUTSIDE_BYTES, OUTSIDE_SUM,
+    OUTSIDE_TAG, OUTSIDE_WORDS, OffloadFlow, OffloadKey, POP_VLAN, PUSH_VLAN, WORDS, ZERO_SUM,
 };
 use super::key;
-use offload::{Counts, FlowProgram, LimitId, Outside, Patch, Side, Tag};
+use offload::{Around, Counts, FlowProgram, LimitId, Outside, Patch, Side, Tag};
 use wire::{eth_type, ip_proto};
 
 /// Ethernet header, without a tag.
@@ -63,9 +63,20 @@ fn outside_words(outside: &Outside) -> [u32; OUTSIDE_WORDS] {
     std::array::from_fn(|word| u32::from_ne_bytes(std::array::from_fn(|at| byte(4 * word + at))))
 }
 
-/// Whether the words put a tunnel's headers around a frame, or take them off.
-pub(super) fn is_tunnelled(flow: &OffloadFlow) -> bool {
-    flow.flags & (OUTSIDE | INSIDE) != 0
+/// The tunnel's headers that the words put around a frame, or take off.
+pub(super) fn around(flow: &OffloadFlow) -> Option<Around> {
+    let is = |bit| flow.flags & bit != 0;
+    let tag = || Tag { tpid: flow.outside_tpid, tci: flow.outside_tci };
+    let outside = Outside {
+        head: std::array::from_fn(|at| flow.outside[at / 4].to_ne_bytes()[at % 4]),
+        tag: is(OUTSIDE_TAG).then(tag),
+        has_sum: is(OUTSIDE_SUM),
+    };
+    match () {
+        () if is(OUTSIDE) => Some(Around::On(outside)),
+        () if is(INSIDE) => Some(Around::Off { outside, vni: flow.key.tunnel & !IN_TUNNEL }),
+        () => None,
+    }
 }
 
 /// Places as a flow has them: each plus 1, 0 behind the last.

@@ -8,7 +8,7 @@ use flow::{
 };
 use offload::{
     Counts, Declined, Facts, FlowName, FlowProgram, FlowReason, Handle, LimitId, MAX_LIMITS,
-    MAX_SHAPES, Provider, Side, known,
+    MAX_SHAPES, Orphan, Provider, Side, known,
 };
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use rustix::time::{ClockId, clock_gettime};
@@ -157,10 +157,14 @@ impl offload::World for Tables {
         FlowProgram::of(from, key, &resolved, self)
     }
 
+    fn meets(&mut self, orphan: &Orphan) -> FlowName {
+        (orphan.from, orphan.key)
+    }
+
     fn takes_up(
         &mut self,
         flow: &FlowName,
-        _: &[LimitId],
+        _: &Orphan,
         now: Nanos,
     ) -> Result<FlowProgram, Declined> {
         self.program(flow, now)

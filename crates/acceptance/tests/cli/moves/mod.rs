@@ -212,20 +212,14 @@ fn kill(under: Under) {
     let talk = Talk::of(PAIRS);
     let seen = std::thread::scope(|scope| {
         let under_way = talk.begin(scope, &place);
-        let goes_on = |rounds: u64| {
-            let before = talk.rounds.load(SeqCst);
-            until_within(PATIENCE, "the talk goes on", || {
-                talk.rounds.load(SeqCst) >= before + rounds
-            });
-        };
         until_within(PATIENCE, "all flows have left", || up(&place, under) == FLOWS);
         place.end(Signal::KILL);
-        goes_on(100);
+        talk.goes_on(100);
         place.start();
         assert_eq!(up(&place, under), FLOWS, "{:?}\n{}", flows(&place), place.log());
         let past: u64 = counted(&place);
         // Two rounds were under way, and counted in part.
-        goes_on(102);
+        talk.goes_on(102);
         assert!(counted(&place) >= past + 100 * PAIRS * (BURST + 1), "the rung counts on");
         under_way.end()
     });

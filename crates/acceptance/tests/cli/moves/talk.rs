@@ -7,7 +7,7 @@
 //! its DSCP is a frame of an old rule. Nothing that a guest hashes differs from rule to rule: a guest that steers what it receives takes a
 //! flow's frames to another core when their addresses change, and there later ones may come first.
 
-use acceptance::{Place, inside};
+use acceptance::{Place, inside, until_within};
 use rustix::net::{AddressFamily, SocketType, ipproto, socket, sockopt};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
@@ -194,6 +194,14 @@ impl UnderWay<'_> {
 impl Talk {
     pub fn of(pairs: u64) -> Self {
         Self { pairs, ..Self::default() }
+    }
+
+    /// Waits until so many more rounds were answered.
+    pub fn goes_on(&self, rounds: u64) {
+        let before = self.rounds.load(SeqCst);
+        until_within(super::PATIENCE, "the talk goes on", || {
+            self.rounds.load(SeqCst) >= before + rounds
+        });
     }
 
     /// Begins it.

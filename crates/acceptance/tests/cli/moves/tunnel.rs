@@ -1,6 +1,7 @@
 //! The same, of flows that leave by a tunnel: the rung puts the tunnel's headers around their frames, and sends them by the underlay's port.
 
 use super::super::offload::leaves_nothing;
+use super::talk::BURST;
 use super::{FLOWS, PAIRS, PATIENCE, Talk, introduce, is_whole, mac};
 use acceptance::{Place, privileged, sh, until_within};
 use rustix::process::Signal;
@@ -78,6 +79,20 @@ fn up(place: &Place, port: &str) -> usize {
     let both = ["sw1", "sw2"].map(|switch| flows(place, switch));
     let is_up = |flow: &&Value| flow["rung"] == "xdp" && flow["in_port"] == port;
     both.iter().flatten().filter(is_up).count()
+}
+
+/// Whether a flow waits to be taken up.
+fn judged(place: &Place) -> bool {
+    let both = ["sw1", "sw2"].map(|switch| flows(place, switch)).concat();
+    both.iter().any(|flow| flow["why"] == "what an earlier node left is being taken up")
+}
+
+/// How many flows of both guests stayed past the worker since an earlier node moved them there.
+fn taken_up(place: &Place) -> usize {
+    let both = ["sw1", "sw2"].map(|switch| flows(place, switch)).concat();
+    let stayed =
+        |flow: &&Value| flow["rung"] == "xdp" && flow["why"] == "taken up from an earlier node";
+    both.iter().filter(stayed).count()
 }
 
 /// Puts a generation's rules in force: a DSCP inside, both ways, and another one outside, of which guests see nothing.
@@ -187,6 +202,41 @@ fn go_by_a_tunnel(changed: Change) {
 
     place.suiro(&["offload", "off"]);
     assert_eq!((up(&place, "vm"), up(&place, "tun0")), (0, 0));
+    place.end(Signal::TERM);
+    leaves_nothing(&place);
+}
+
+#[test]
+fn flows_by_a_tunnel_outlive_kill_9_without_a_loss_and_a_purge_leaves_nothing() {
+    if !privileged() {
+        return;
+    }
+    let mut place = ready();
+    let talk = Talk::of(PAIRS);
+    let seen = std::thread::scope(|scope| {
+        let under_way = talk.begin(scope, &place);
+        until_within(PATIENCE, "all flows have left", || {
+            (up(&place, "vm"), up(&place, "tun0")) == (FLOWS, FLOWS)
+        });
+        place.end(Signal::KILL);
+        talk.goes_on(100);
+        place.start();
+        until_within(PATIENCE, "none is judged any more", || !judged(&place));
+        for sw in ["sw1", "sw2"] {
+            for f in flows(&place, sw) {
+                println!("FLOW {sw} {} {} {}", f["in_port"], f["rung"], f["why"]);
+            }
+        }
+        assert_eq!(taken_up(&place), 2 * FLOWS, "{}", place.log());
+        let past = passed(&place, WAY[0].0)[0];
+        // Two rounds were under way, and counted in part.
+        talk.goes_on(102);
+        assert!(passed(&place, WAY[0].0)[0] >= past + 100 * PAIRS * BURST, "the rung counts on");
+        assert_eq!(taken_up(&place), 2 * FLOWS, "{}", place.log());
+        under_way.end()
+    });
+    println!("kill -9 under {FLOWS} flows each way by a tunnel: {seen:?}");
+    seen.iter().for_each(is_whole);
     place.end(Signal::TERM);
     leaves_nothing(&place);
 }
