@@ -1,6 +1,7 @@
 //! Captures: which frames to show, and what runs.
 
 use serde::{Deserialize, Serialize};
+use std::num::NonZeroU32;
 use utoipa::ToSchema;
 
 /// Header of the answer that begins a capture: its number, by which it can be ended in order.
@@ -11,6 +12,8 @@ pub const CAPTURE_TYPE: &str = "application/x-pcapng";
 pub const SNAP_MAX: u32 = 65_536 + 320;
 /// Bytes of each worker's ring, when nothing is said.
 pub const CAPTURE_RING: u32 = 4 << 20;
+/// Percent of a worker's time that a capture may cost, when nothing is said.
+pub const CAPTURE_BUDGET: u8 = 5;
 
 /// Which frames to show.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
@@ -18,7 +21,7 @@ pub const CAPTURE_RING: u32 = 4 << 20;
 pub struct CaptureSpec {
     /// Where: `SWITCH:PORT`, with `:rx` or `:tx` for one side only, or `:outside` for a tunnel's packets on the underlay; `SWITCH` for all of its ports;
     /// `tunnel:PORT:outside` or `:inside`, and `link:PORT` for both ends of a vlink of that name, in whichever switch; `controller:SWITCH` for packet-ins and packet-outs; `openflow:SWITCH` for the messages of its sessions, which no match or filter is of; `drops` or `drops:SWITCH` for
-    /// what is lost.
+    /// what is lost; `passed` or `passed:SWITCH` for one in 32 of the frames that come in.
     #[schema(example = json!(["sw0:vm1", "drops"]))]
     pub points: Vec<String>,
     /// Which of them: a match, as flows have it. `in_port` is the port that sees the frame.
@@ -28,7 +31,7 @@ pub struct CaptureSpec {
     /// Which of those: a filter in libpcap's syntax. It sees bytes, and no tag that it does not name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filter: Option<CaptureFilter>,
-    /// Begin with what was lost in so many milliseconds before, as far as it is remembered. For points that show losses.
+    /// Begin with what was lost, and the sample of what passed, in so many milliseconds before, as far as it is remembered. For ports, losses and `passed`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub past_ms: Option<u64>,
     /// What happens on the node, between the frames.
@@ -40,6 +43,17 @@ pub struct CaptureSpec {
     /// Most bytes behind the transport header to keep; in a tunnel's packet outside, behind that of the frame inside. 0: headers alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub payload: Option<u32>,
+    /// One packet in so many, chosen by its id: the same ones at every point.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<u32>, minimum = 1)]
+    pub every: Option<NonZeroU32>,
+    /// The first so many of each flow, at each point and worker.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<u32>, minimum = 1)]
+    pub first: Option<NonZeroU32>,
+    /// Percent of each worker's time that it may cost, over a second; 5 when left out. What is beyond is counted and not in the file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<u8>,
     /// Bytes of each worker's ring, rounded up to a power of two.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ring: Option<u32>,
@@ -79,4 +93,10 @@ pub struct CapturePointView {
     pub matched: u64,
     /// Of those, how many found no room in a ring.
     pub lost: u64,
+    /// Of those, for how many there was no time in the budget.
+    pub over_budget: u64,
+    /// Frames that were not looked at, for twice the budget was spent.
+    pub not_looked: u64,
+    /// Workers' time that it took, in nanoseconds.
+    pub spent_ns: u64,
 }

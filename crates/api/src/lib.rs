@@ -53,8 +53,8 @@ mod worker;
 
 pub use audit::{AuditReport, Deviation};
 pub use capture::{
-    CAPTURE_HEADER, CAPTURE_RING, CAPTURE_TYPE, CaptureFilter, CapturePointView, CaptureSpec,
-    CaptureView, SNAP_MAX,
+    CAPTURE_BUDGET, CAPTURE_HEADER, CAPTURE_RING, CAPTURE_TYPE, CaptureFilter, CapturePointView,
+    CaptureSpec, CaptureView, SNAP_MAX,
 };
 pub use circuit::{CircuitSpec, CircuitState, CircuitView, PROVE, StrayView, WayView};
 #[cfg(feature = "client")]

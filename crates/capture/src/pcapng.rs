@@ -136,9 +136,13 @@ pub struct Statistics {
     pub matched: u64,
     /// Of those, how many are not in the file for want of room.
     pub lost: u64,
+    /// Of those, how many are not in the file for want of time.
+    pub over_budget: u64,
+    /// Packets that were not looked at, for want of more time.
+    pub not_looked: u64,
 }
 
-/// Appends what was counted. Matched = in the file + lost.
+/// Appends what was counted. Matched = in the file + lost + over budget.
 pub fn statistics(out: &mut Vec<u8>, counts: &Statistics) {
     block(out, kind::STATISTICS, |out| {
         out.extend(counts.interface.to_le_bytes());
@@ -147,10 +151,16 @@ pub fn statistics(out: &mut Vec<u8>, counts: &Statistics) {
         option(out, code::STATISTICS_START, &halves(counts.start_ns));
         option(out, code::STATISTICS_END, &halves(counts.at_ns));
         option(out, code::STATISTICS_RECEIVED, &counts.matched.to_le_bytes());
-        option(out, code::STATISTICS_LOST, &counts.lost.to_le_bytes());
+        let missing = counts.lost + counts.over_budget;
+        option(out, code::STATISTICS_LOST, &missing.to_le_bytes());
         option(out, code::STATISTICS_ACCEPTED, &counts.matched.to_le_bytes());
-        let written = counts.matched.saturating_sub(counts.lost);
+        let written = counts.matched.saturating_sub(missing);
         option(out, code::STATISTICS_DELIVERED, &written.to_le_bytes());
+        if counts.over_budget > 0 || counts.not_looked > 0 {
+            let (over, not) = (counts.over_budget, counts.not_looked);
+            let comment = format!("over_budget={over} not_looked={not}");
+            option(out, code::COMMENT, comment.as_bytes());
+        }
         end_options(out, from);
     });
 }

@@ -166,8 +166,14 @@ fn statistics(body: &[u8]) -> Option<Statistics> {
         code::STATISTICS_START => counts.start_ns = moment(value, 0).unwrap_or_default(),
         code::STATISTICS_ACCEPTED => counts.matched = long(value).unwrap_or_default(),
         code::STATISTICS_LOST => counts.lost = long(value).unwrap_or_default(),
+        code::COMMENT => {
+            counts.over_budget = number(text(value), "over_budget=").unwrap_or_default();
+            counts.not_looked = number(text(value), "not_looked=").unwrap_or_default();
+        }
         _ => {}
     })?;
+    // Other readers know of one number for what is missing.
+    counts.lost = counts.lost.saturating_sub(counts.over_budget);
     Some(counts)
 }
 
@@ -190,6 +196,11 @@ fn options<'a>(mut rest: &'a [u8], mut each: impl FnMut(u16, &'a [u8])) -> Optio
         rest = rest.get(4 + len.next_multiple_of(4)..)?;
     }
     Some(())
+}
+
+/// The number behind a key of a comment.
+fn number(comment: &str, key: &str) -> Option<u64> {
+    comment.split(' ').find_map(|part| part.strip_prefix(key))?.parse().ok()
 }
 
 fn word(bytes: &[u8], at: usize) -> Option<u32> {
@@ -240,7 +251,7 @@ mod tests {
             numbers in any::<[u64; 5]>(),
             (direction, cut) in (0..3u32, 1..200usize),
         ) {
-            let [at_ns, id, dropped, matched, lost] = numbers;
+            let [at_ns, id, dropped, matched, not_looked] = numbers;
             let wanted = Packet {
                 interface: 3,
                 at_ns,
@@ -252,7 +263,8 @@ mod tests {
                 id: Some(PacketId(id)),
                 queue: Some(7),
             };
-            let counts = Statistics { interface: 3, at_ns, start_ns: 5, matched, lost };
+            let (lost, over_budget) = (u64::from(direction) << 40, u64::from(direction));
+            let counts = Statistics { interface: 3, at_ns, start_ns: 5, matched, lost, over_budget, not_looked };
             let mut file = Vec::new();
             let comment = "kept";
             pcapng::section(&mut file, &pcapng::Section { application: "suiro", os: "", comment });

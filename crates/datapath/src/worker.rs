@@ -19,7 +19,7 @@ use crate::poller::{Poller, Ready};
 use crate::queues::{Queue, Queues};
 use crate::samples::Sampler;
 use crate::steering::Handover;
-use crate::taps::Taps;
+use crate::taps::{Taps, Turns};
 use crate::touch::{QueueIx, Touch};
 use flow::Nanos;
 use port::{Bells, Drops, Lost, RxBatch, RxQueue};
@@ -46,6 +46,8 @@ pub(crate) struct Worker<C> {
     left_out: Drops,
     /// Shows frames to whoever looks for heavy flows.
     sampler: Sampler,
+    /// Which frames it notes.
+    turns: Turns,
     engine: Engine<C>,
     /// What it needs to hand frames over to other workers, while any switch is steered.
     pub(crate) handover: Option<Box<Handover>>,
@@ -97,6 +99,7 @@ impl<C: Clock> Worker<C> {
                 taps,
             ),
             sampler,
+            turns: Turns::default(),
             handover: None,
             serving: None,
             unreleased: None,

@@ -287,18 +287,69 @@ fn what_was_lost_before_anybody_looked_is_there_with_its_reason() {
         assert_eq!(said.code, 0, "{}", said.err);
         tshark(&file, "icmp", &["frame.comment", "frame.len"])
     };
-    let rows = lost(&["flight", "sw1", "-m", "icmp"]);
+    let rows = lost(&["flight", "sw1", "--drops", "-m", "icmp"]);
     assert_eq!(rows.len(), 20);
     for row in rows {
         assert!(row[0].starts_with("drop=by_rule switch=sw1 port=in core="), "{row:?}");
         assert_eq!(row[1], "98");
     }
-    assert_eq!(lost(&["flight", "sw0", "-m", "icmp"]).len(), 0);
+    assert_eq!(lost(&["flight", "sw0", "--drops", "-m", "icmp"]).len(), 0);
     // Those of before, and those that come.
     let capture = begin(&lab, &["drops", "--past", "1h", "-m", "icmp", "-w", &name]);
     assert_eq!(lab.exchange("g1", "g2", 10), 0);
     let said = capture.end(Signal::INT);
     assert!(said.starts_with("30 frames matched, 30 written, 0 lost"), "{said}");
-    let said = lab.says(&["capture", "sw0:g1", "--past", "1s", "-w", "-"]);
-    assert!(said.err.contains("look back: only of losses it is remembered"), "{}", said.err);
+    let said = lab.says(&["capture", "controller:sw0", "--past", "1s", "-w", "-"]);
+    assert!(said.err.contains("look back: only of losses and of frames"), "{}", said.err);
+}
+
+#[test]
+fn a_sample_of_what_passed_is_there_and_losses_beside_it() {
+    if !privileged() {
+        return;
+    }
+    let lab = two_switches();
+    assert_eq!(lab.exchange("g1", "g2", 200), 200);
+    let file = lab.path("passed.pcapng");
+    let name = file.display().to_string();
+    let said = lab.says(&["flight", "sw0", "-m", "icmp", "-w", &name]);
+    assert_eq!(said.code, 0, "{}", said.err);
+    // 200 pings go out by one port; the answers come over a vlink.
+    let rows = tshark(&file, "icmp", &["frame.comment", "frame.interface_name"]);
+    assert!((4..=8).contains(&rows.len()), "{rows:?}");
+    for row in &rows {
+        assert!(row[0].starts_with("switch=sw0 port=g1 core="), "{row:?}");
+        assert!(row[0].contains(" table=0 ") && row[0].ends_with(" to=out"), "{row:?}");
+        assert!(row[0].contains(" rung=") && row[1] == "passed:sw0", "{row:?}");
+    }
+    let begun = begin(&lab, &["sw0:g1:rx", "--past", "1h", "-m", "icmp", "-w", &name]);
+    let said = begun.end(Signal::INT);
+    assert!(said.starts_with(&format!("{} frames matched", rows.len())), "{said}");
+}
+
+#[test]
+fn one_packet_in_so_many_is_the_same_at_each_point_and_a_flow_has_its_first_frames() {
+    if !privileged() {
+        return;
+    }
+    let lab = two_switches();
+    let name = lab.path("some.pcapng").display().to_string();
+    let points = ["sw0:g1:rx", "sw1:g2:tx", "-m", "icmp", "-w", &name];
+    let ids = |point: &str| {
+        let filter = format!("frame.interface_name == \"{point}\"");
+        tshark(Path::new(&name), &filter, &["frame.packet_id"])
+    };
+    let capture = begin(&lab, &[&points[..], &["--every", "4"]].concat());
+    assert_eq!(lab.exchange("g1", "g2", 100), 100);
+    capture.end(Signal::INT);
+    let (came, left) = (ids("sw0:g1:rx"), ids("sw1:g2:tx"));
+    assert!(came == left && (5..60).contains(&came.len()), "{} and {}", came.len(), left.len());
+    let capture = begin(&lab, &[&points[..], &["--first", "3"]].concat());
+    assert_eq!(lab.exchange("g1", "g2", 100), 100);
+    let view = captures(&lab).remove(0);
+    assert!(view["points"][0]["spent_ns"].as_u64() > Some(0), "{view}");
+    let said = capture.end(Signal::INT);
+    assert!(said.starts_with("6 frames matched, 6 written, 0 lost"), "{said}");
+    let events = lab.suiro(&["events"]);
+    assert!(events.contains(" ms of workers' time"), "{events}");
 }

@@ -8,10 +8,12 @@
 
 mod cases;
 mod ports;
+mod seen;
 
 use cases::MILLION;
 use datapath::{
-    Clock, Config, Datapath, MonotonicClock, PortAt, Publisher, Queues, StageCycles, SwitchId,
+    Clock, Config, Datapath, Filter, MonotonicClock, PortAt, Publisher, Queues, StageCycles,
+    SwitchId,
 };
 use flow::{Action, FlowMod, Limits, Nanos, Output, Pipeline, PortState};
 use port::{Drops, RxBatch, RxQueue, TxFrame, TxQueue};
@@ -36,11 +38,20 @@ struct Case {
     hops: u32,
     /// Stations heard before, and where.
     heard: Vec<(u64, u32)>,
+    /// Which of its frames a capture at port 1 is to see; there is none if that is not said.
+    seen: Option<Filter>,
 }
 
 impl Case {
     fn of(name: impl Into<String>, rules: impl Fn() -> Vec<FlowMod> + 'static) -> Self {
-        Self { name: name.into(), rules: Box::new(rules), batch: ROUND, hops: 0, heard: Vec::new() }
+        Self {
+            name: name.into(),
+            rules: Box::new(rules),
+            batch: ROUND,
+            hops: 0,
+            heard: Vec::new(),
+            seen: None,
+        }
     }
 
     /// Runs it with `flows` flows.
@@ -62,12 +73,16 @@ impl Case {
         }
         let source = Source::new(self.batch, flows, flow).unwrap();
         datapath.attach(at(1, 1), queues(vec![Box::new(source)])).unwrap();
+        let reader = self.seen.map(|filter| seen::begin(&datapath, at(1, 1), filter));
         std::thread::sleep(WARM_UP);
         // The best of many short windows: other programs share the machine, and a window in which one of them ran says nothing.
         let windows = (0..WINDOWS).filter_map(|_| window(&datapath));
         let best =
             windows.min_by(|a, b| a.all.total_cmp(&b.all)).expect("the worker ran in some window");
         best.print(&self.name);
+        if let Some(reader) = reader {
+            println!("    {}", reader.end(&datapath));
+        }
     }
 
     fn switches(&self, datapath: &Datapath) -> Vec<Arc<Publisher>> {
@@ -225,5 +240,11 @@ fn main() {
     for hops in [1, 2, 4, 8] {
         let on = apply(vec![cases::output(9)]);
         Case { hops, ..Case::of(format!("{hops} vlinks"), on) }.run(1000, cases::five_tuple);
+    }
+    for batch in [32, 1] {
+        for (share, filter) in seen::shares() {
+            let name = format!("IP rule, batch {batch}, capture of {share}");
+            Case { batch, seen: filter, ..Case::of(name, cases::ipv4) }.run(1000, seen::one_in_100);
+        }
     }
 }

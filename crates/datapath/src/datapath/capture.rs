@@ -2,9 +2,10 @@
 
 use super::registry::{PortEntry, Registry};
 use super::{Command, Datapath, Handle};
-use crate::id::PortAt;
+use crate::id::{PortAt, SwitchId};
 use crate::taps::{CAPTURES_MAX, Capture, CaptureId, Captured, Noted, Point, Wanted, begin};
-use flow::Nanos;
+use flow::{Nanos, Snapshot};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -39,19 +40,29 @@ impl Datapath {
         Ok(capture)
     }
 
-    /// What was lost from a moment on, of that which a capture would see, in the order of time: as much as workers remember of it. `each` hears the
-    /// numbers of the points as a capture's records have them.
+    /// What was lost and the sample of what passed from a moment on, of that which a capture would see, in the order of time: as much as workers remember of
+    /// it. `each` hears the numbers of the points as a capture's records have them.
     pub fn flight(&self, wanted: &Wanted<'_>, since: Nanos, mut each: impl FnMut(Captured<'_>)) {
         let of = |(number, handle): (usize, &Handle)| handle.mailbox.flight.since(number, since);
         let mut noted: Vec<Noted> = self.workers.iter().enumerate().flat_map(of).collect();
         noted.sort_by_key(|noted| noted.seen().at);
+        let (mut tables, now) = (BTreeMap::new(), self.started.now());
         for noted in &noted {
             let seen = noted.seen();
-            let point = wanted.points.iter().position(|point| point.sees_losses(seen.port));
-            if let Some(point) = point.filter(|_| wanted.filter.takes_lost(&seen)) {
-                each(Captured { point, ..seen });
+            let point = wanted.points.iter().position(|point| point.sees_noted(&seen));
+            if let Some(point) = point.filter(|_| wanted.filter.takes_noted(&seen)) {
+                let switch = seen.port.switch;
+                let tables = tables.entry(switch).or_insert_with(|| self.tables(switch));
+                let then = tables.as_ref().and_then(|tables| noted.verdict(tables, now));
+                each(Captured { point, verdict: then, ..seen });
             }
         }
+    }
+
+    /// A switch's tables now, if it is in service.
+    fn tables(&self, switch: SwitchId) -> Option<Arc<Snapshot>> {
+        let registry = self.registry();
+        registry.switches.get(&switch).map(|entry| entry.shared.tables.load_full())
     }
 
     /// Sees frames for a capture no more. What was seen can be taken still.

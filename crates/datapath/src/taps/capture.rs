@@ -1,7 +1,7 @@
 //! The reading end of a capture: all workers' records, in the order of time.
 
 use super::record::Reader;
-use super::{Captured, Filter, Point, Tap};
+use super::{Captured, Chooser, Filter, Point, Purse, Share, Tap};
 use crate::counters::Count;
 use crate::sys::ring::ring;
 use flow::Nanos;
@@ -24,6 +24,9 @@ impl fmt::Display for CaptureId {
 pub(crate) struct Counts {
     pub(crate) matched: Count,
     pub(crate) lost: Count,
+    pub(crate) over_budget: Count,
+    pub(crate) not_looked: Count,
+    pub(crate) spent_ns: Count,
 }
 
 /// What was counted at a point.
@@ -33,6 +36,19 @@ pub struct Counted {
     pub matched: u64,
     /// Of those, how many found no room.
     pub lost: u64,
+    /// Of those, for how many there was no time in the budget.
+    pub over_budget: u64,
+    /// Frames that were not even looked at, for twice the budget was spent.
+    pub not_looked: u64,
+    /// Workers' time that it took, in nanoseconds.
+    pub spent_ns: u64,
+}
+
+impl Counted {
+    /// Records that are missing.
+    pub fn missing(&self) -> u64 {
+        self.lost + self.over_budget
+    }
 }
 
 /// What a capture is to see.
@@ -46,6 +62,8 @@ pub struct Wanted<'a> {
     pub snap: usize,
     /// Bytes of each worker's ring, a power of two.
     pub ring: usize,
+    /// Which part of them, and what that may cost.
+    pub share: Share,
 }
 
 /// A capture under way. [`crate::Datapath::end_capture`] ends it; what was seen until then can be taken afterwards.
@@ -59,7 +77,7 @@ pub struct Capture {
 
 /// Makes a capture, and a tap for each of so many workers.
 pub(crate) fn begin(id: CaptureId, wanted: &Wanted<'_>, workers: usize) -> (Capture, Vec<Tap>) {
-    let Wanted { points, filter, snap, ring: bytes } = wanted;
+    let Wanted { points, filter, snap, ring: bytes, share } = wanted;
     let (points, snap, bytes) = (*points, *snap, *bytes);
     let points: Arc<[Point]> = points.into();
     let mut capture = Capture { id, points, readers: Vec::new(), counts: Vec::new() };
@@ -71,7 +89,8 @@ pub(crate) fn begin(id: CaptureId, wanted: &Wanted<'_>, workers: usize) -> (Capt
         capture.counts.push(Arc::clone(&counts));
         let lost = vec![0; points.len()];
         let pending = Vec::with_capacity(BATCH);
-        Tap { id, points, filter: filter.clone(), snap, ring, counts, lost, pending }
+        let (filter, chooser, purse) = (filter.clone(), Chooser::new(share), Purse::new(share));
+        Tap { id, points, filter, chooser, purse, snap, ring, counts, lost, pending }
     });
     let taps = taps.take(workers).collect();
     (capture, taps)
@@ -126,7 +145,10 @@ impl Capture {
         for counts in &self.counts {
             // Lost first: what is lost meanwhile has matched already.
             sum.lost += counts[point].lost.get();
+            sum.over_budget += counts[point].over_budget.get();
             sum.matched += counts[point].matched.get();
+            sum.not_looked += counts[point].not_looked.get();
+            sum.spent_ns += counts[point].spent_ns.get();
         }
         sum
     }

@@ -49,10 +49,10 @@ impl Filter {
             && self.program.as_ref().is_none_or(|program| program.takes(&Whole { head, body }))
     }
 
-    /// Whether it wants a loss of which so much is known.
-    pub(crate) fn takes_lost(&self, seen: &Captured<'_>) -> bool {
+    /// Whether it wants what was noted, of which so much is known.
+    pub(crate) fn takes_noted(&self, seen: &Captured<'_>) -> bool {
         match seen.what {
-            What::LostElsewhere(..) => self.takes_all(),
+            What::LostElsewhere(..) | What::Unread(_) => self.takes_all(),
             _ => self.takes(seen.port, seen.bytes, Body::default()),
         }
     }

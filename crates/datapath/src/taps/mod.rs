@@ -14,13 +14,17 @@
 //! | controller | where a packet-in is queued, and before a packet-out's actions | as the frame is then |
 //! | drops | [`port::Drops::lose`] | the frame at hand; a number where nobody has it |
 //!
-//! What is lost is noted besides, always, in a worker's own memory ([`Flight`]): who captures losses can have those of before.
+//! | passed | a round: one frame in 32 of those that came in | the first 160; none of unread ones |
+//!
+//! What is lost, and one in 32 of the frames that pass, is noted besides, always, in a worker's own memory ([`Flight`]): who captures can have what was before.
 //!
 //! ## Invariants
 //!
 //! * Without a capture a batch costs one test of a byte at its ingress port, and one at each port that it leaves by.
 //! * A tapped port takes no unread frames and sends none: they are received, and then seen.
-//! * A full ring loses records, never frames. Each point counts: matched = taken + lost, exactly.
+//! * A full ring loses records, never frames. Each point counts: matched = taken + lost + over budget, exactly.
+//! * A capture has a budget of each worker's time, which is charged to it alone (`share`). When it is spent there are no more records; when twice of it is
+//!   spent, frames are not looked at, and counted.
 //! * The list of taps is changed and used by its worker alone (by [`Command`](crate::command::Command)). Its lock is contended only where
 //!   a thread seals a watched tunnel's packets: for the time of a record.
 //! * What a guest changes while it is copied may differ in the record from what is sent: the head is private, a longer body is not.
@@ -30,6 +34,7 @@ mod filter;
 mod flight;
 mod point;
 mod record;
+mod share;
 mod verdict;
 
 pub use capture::{Capture, CaptureId, Counted, Wanted};
@@ -44,10 +49,13 @@ pub(crate) use crate::id::Side;
 use crate::rung::Rung;
 use crate::shared::PortShared;
 pub(crate) use capture::{Counts, begin};
-pub(crate) use flight::{Flight, Noted};
+use flight::EVERY;
+pub(crate) use flight::{Flight, Noted, Passing, Passings, Turns};
 use flow::{Nanos, PacketIn, Snapshot};
 use port::{Body, LossTap, Lost, OuterPacket, RxBatch, RxQueue, Slot, TxFrame};
 use record::{Front, WAY, Writer, way_with};
+use share::{Chooser, Purse};
+pub use share::{Every, Share};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -62,6 +70,10 @@ pub(crate) struct Tap {
     id: CaptureId,
     points: Arc<[Point]>,
     filter: Filter,
+    /// Which of those that the filter takes.
+    chooser: Chooser,
+    /// What it may cost.
+    purse: Purse,
     /// Most bytes of a frame that are kept.
     snap: usize,
     ring: Writer,
@@ -158,6 +170,58 @@ impl Taps {
         }
     }
 
+    /// The frames of a batch that have their turn to be noted, as they came, to go through these tables. `turn` is of all that came, `unread` of which went on
+    /// before the batch.
+    #[inline(never)]
+    pub(crate) fn begin_notes(
+        (at, now): (PortAt, Nanos),
+        (batch, source): (&RxBatch, &dyn RxQueue),
+        (turn, unread): (usize, usize),
+        tables: Option<&Snapshot>,
+    ) -> Passings {
+        let is_tunnel = batch.has_tunnel_ids();
+        let turns = (turn..).step_by(EVERY).skip_while(|turn| *turn < unread);
+        let frames = turns.map_while(|turn| batch.frames().get(turn - unread));
+        let passing = |frame| Passing::of_frame((at, now), (frame, source), tables, is_tunnel);
+        frames.map(passing).take(Passings::new().capacity()).collect()
+    }
+
+    /// Notes so many frames that went on unread.
+    #[inline(never)]
+    pub(crate) fn note_unread(&self, at: PortAt, now: Nanos, frames: usize, rung: Option<Rung>) {
+        self.note(&Passing::of_unread((at, now), frames), rung, Nanos::default());
+    }
+
+    /// Notes a frame whose batch has left: this rung took it.
+    #[inline(never)]
+    pub(crate) fn note(&self, passing: &Passing, rung: Option<Rung>, wait: Nanos) {
+        self.flight.note_passed(passing, rung, wait);
+        if self.is_on() {
+            self.show_passed(passing, rung, wait);
+        }
+    }
+
+    #[cold]
+    fn show_passed(&self, passing: &Passing, rung: Option<Rung>, wait: Nanos) {
+        let (_, at) = passing.front.place();
+        let (bytes, is_unread) = (passing.bytes(), passing.bytes().is_empty());
+        for tap in self.list().iter_mut() {
+            let point = tap.points.iter().position(|point| point.sees_passed(at));
+            let Some(point) = point else { continue };
+            tap.charged(&*self.clock, (point, 1), |tap| {
+                let is_wanted = match is_unread {
+                    true => tap.filter.takes_all(),
+                    false => tap.wants((at, point), bytes, Body::default()),
+                };
+                let front = passing.front.at_point(point);
+                if is_wanted && tap.put(point, front, Bytes::of(bytes, Body::default())) {
+                    tap.ring.amend(tap.ring.begun(), WAY, |way| way_with(way, rung, wait));
+                    tap.publish();
+                }
+            });
+        }
+    }
+
     /// Received frames that leave by a port as they lie.
     #[cold]
     #[inline(never)]
@@ -200,13 +264,8 @@ impl Taps {
     #[cold]
     #[inline(never)]
     pub(crate) fn packet_in(&self, at: PortAt, now: Nanos, frame: &TxFrame<'_>, why: &PacketIn) {
-        let verdict = Verdict {
-            table: why.table,
-            cookie: Some(why.cookie),
-            to: Whither::Controller,
-            rung: None,
-            wait: Nanos::default(),
-        };
+        let verdict =
+            Verdict { table: why.table, cookie: Some(why.cookie), to: Whither::Controller };
         self.controller((at, Side::Tx), now, frame, Some(verdict));
     }
 
@@ -227,11 +286,13 @@ impl Taps {
         for tap in self.list().iter_mut() {
             let sees = |point: &Point| point.sees_controller(at.switch);
             let Some(point) = tap.points.iter().position(sees) else { continue };
-            if tap.filter.takes(at, frame.head, frame.body) {
-                let front = Front::of_frame((point, at), side, now, frame).with(verdict);
-                tap.put(point, front, Bytes::of(frame.head, frame.body));
-                tap.publish();
-            }
+            tap.charged(&*self.clock, (point, 1), |tap| {
+                if tap.wants((at, point), frame.head, frame.body) {
+                    let front = Front::of_frame((point, at), side, now, frame).with(verdict);
+                    tap.put(point, front, Bytes::of(frame.head, frame.body));
+                    tap.publish();
+                }
+            });
         }
     }
 
@@ -247,17 +308,21 @@ impl Taps {
             let Some(point) = tap.points.iter().position(|point| point.sees(at, side)) else {
                 continue;
             };
-            let filter = tap.filter.clone();
-            let wanted = frames.clone().filter(|frame| filter.takes(at, frame.head, frame.body));
-            for frame in wanted {
-                let verdict = tables.and_then(|tables| self.verdict(tables, at, now, &frame));
-                let front = Front::of_frame((point, at), side, now, &frame).with(verdict);
-                let is_there = tap.put(point, front, Bytes::of(frame.head, frame.body));
-                if is_there && are_pending {
-                    tap.pending.push(tap.ring.begun());
+            let (frames, (count, _)) = (frames.clone(), frames.size_hint());
+            tap.charged(&*self.clock, (point, count), |tap| {
+                for frame in frames {
+                    if !tap.wants((at, point), frame.head, frame.body) || !tap.affords(point) {
+                        continue;
+                    }
+                    let verdict = tables.and_then(|tables| self.verdict(tables, at, now, &frame));
+                    let front = Front::of_frame((point, at), side, now, &frame).with(verdict);
+                    let is_there = tap.write(point, front, Bytes::of(frame.head, frame.body));
+                    if is_there && are_pending {
+                        tap.pending.push(tap.ring.begun());
+                    }
                 }
-            }
-            tap.publish();
+                tap.publish();
+            });
         }
     }
 
@@ -298,19 +363,19 @@ impl LossTap for Taps {
             let Some(point) = tap.points.iter().position(|point| point.sees_losses(at)) else {
                 continue;
             };
-            // A number has no bytes that a filter could want or not.
-            let is_wanted = match lost {
-                Lost::Frame { head, body } => tap.filter.takes(at, head, *body),
-                Lost::Elsewhere(_) => tap.filter.takes_all(),
-            };
-            if is_wanted {
-                let bytes = match *lost {
-                    Lost::Frame { head, body } => Bytes::of(head, body),
-                    Lost::Elsewhere(_) => Bytes::of(&[], Body::default()),
+            tap.charged(&*self.clock, (point, 1), |tap| {
+                // A number has no bytes that a filter could want or not.
+                let (is_wanted, bytes) = match *lost {
+                    Lost::Frame { head, body } => {
+                        (tap.wants((at, point), head, body), Bytes::of(head, body))
+                    }
+                    Lost::Elsewhere(_) => (tap.filter.takes_all(), Bytes::of(&[], Body::default())),
                 };
-                tap.put(point, Front::of_loss((point, at), reason, now, lost), bytes);
-                tap.publish();
-            }
+                if is_wanted {
+                    tap.put(point, Front::of_loss((point, at), reason, now, lost), bytes);
+                    tap.publish();
+                }
+            });
         }
     }
 
@@ -324,11 +389,15 @@ impl LossTap for Taps {
             let Some(point) = tap.points.iter().position(|point| point.sees_outside(at)) else {
                 continue;
             };
-            if tap.filter.takes_outer(at, inside, (headers, body)) {
-                let front = Front::of_outer((point, at), now, packet);
-                tap.put(point, front, Bytes { inside, head: headers, body });
-                tap.publish();
-            }
+            tap.charged(&*self.clock, (point, 1), |tap| {
+                if tap.filter.takes_outer(at, inside, (headers, body))
+                    && tap.chooser.takes_outer((at, point), inside, (headers, body))
+                {
+                    let front = Front::of_outer((point, at), now, packet);
+                    tap.put(point, front, Bytes { inside, head: headers, body });
+                    tap.publish();
+                }
+            });
         }
     }
 }
@@ -355,10 +424,54 @@ impl Tap {
         }
     }
 
-    /// Writes a record, or counts it as lost: then it says no.
-    fn put(&mut self, point: usize, front: Front, Bytes { inside, head, body }: Bytes<'_>) -> bool {
+    /// Does what a point has to do for so many frames, and charges the time to the capture. When that has spent too much, they are not looked at.
+    fn charged(
+        &mut self,
+        clock: &dyn Clock,
+        (point, frames): (usize, usize),
+        work: impl FnOnce(&mut Self),
+    ) {
+        let begin = clock.now();
+        self.purse.fill(begin);
+        if !self.purse.may_look() {
+            return self.counts[point].not_looked.add(frames as u64);
+        }
+        work(self);
+        let spent = clock.now().since(begin);
+        self.purse.spend(spent);
+        self.counts[point].spent_ns.add(spent);
+    }
+
+    /// Whether a frame at this port and point is one of those that it is to show.
+    fn wants(&mut self, (at, point): (PortAt, usize), head: &[u8], body: Body<'_>) -> bool {
+        self.filter.takes(at, head, body) && self.chooser.takes((at, point), head, body)
+    }
+
+    /// Counts a frame that it is to show, and says whether there is time for its record.
+    fn affords(&mut self, point: usize) -> bool {
         let counts = &self.counts[point];
         counts.matched.add(1);
+        let is_afforded = self.purse.may_write();
+        if !is_afforded {
+            counts.over_budget.add(1);
+            self.lost[point] = self.lost[point].saturating_add(1);
+        }
+        is_afforded
+    }
+
+    /// Shows a frame, or counts it as lost: then it says no.
+    fn put(&mut self, point: usize, front: Front, bytes: Bytes<'_>) -> bool {
+        self.affords(point) && self.write(point, front, bytes)
+    }
+
+    /// Writes a record, or counts it as lost: then it says no.
+    fn write(
+        &mut self,
+        point: usize,
+        front: Front,
+        Bytes { inside, head, body }: Bytes<'_>,
+    ) -> bool {
+        let counts = &self.counts[point];
         let head = &head[..head.len().min(self.snap)];
         let more = body.len().min(self.snap - head.len());
         let lost = &mut self.lost[point];

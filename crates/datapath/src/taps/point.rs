@@ -1,5 +1,6 @@
 //! Where frames are seen.
 
+use super::{Captured, What};
 use crate::id::{PortAt, Side, SwitchId};
 
 /// Sides of a port.
@@ -30,6 +31,8 @@ pub enum Point {
     Controller(SwitchId),
     /// Where they are lost: in a switch, or anywhere.
     Drops(Option<SwitchId>),
+    /// One in 32 of those that come in: at a switch, or anywhere.
+    Passed(Option<SwitchId>),
 }
 
 impl Point {
@@ -51,6 +54,19 @@ impl Point {
     /// Whether it sees what is lost at a port.
     pub(crate) fn sees_losses(&self, at: PortAt) -> bool {
         matches!(*self, Self::Drops(switch) if switch.is_none_or(|switch| switch == at.switch))
+    }
+
+    /// Whether it sees the sample of what comes in at a port.
+    pub(crate) fn sees_passed(&self, at: PortAt) -> bool {
+        matches!(*self, Self::Passed(switch) if switch.is_none_or(|switch| switch == at.switch))
+    }
+
+    /// Whether it is of a note: a loss, or a frame of the sample. A port's is what came in there.
+    pub(crate) fn sees_noted(&self, seen: &Captured<'_>) -> bool {
+        match seen.what {
+            What::Lost(_) | What::LostElsewhere(..) => self.sees_losses(seen.port),
+            _ => self.sees_passed(seen.port) || self.sees(seen.port, Side::Rx),
+        }
     }
 
     /// The sides of this port that it wants to see.

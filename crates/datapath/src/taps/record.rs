@@ -36,6 +36,8 @@ pub enum What {
     Lost(DropReason),
     /// So many were lost for this reason that nobody had at hand; there are no bytes.
     LostElsewhere(DropReason, u32),
+    /// So many came in and went on unread; there are no bytes.
+    Unread(u32),
 }
 
 const PARTIAL: u8 = 1;
@@ -45,6 +47,7 @@ const RECEIVED: u8 = 0;
 const SENT: u8 = 1;
 const LOST: u8 = 2;
 const ELSEWHERE: u8 = 3;
+const UNREAD: u8 = 4;
 
 /// A frame that was seen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -71,6 +74,10 @@ pub struct Captured<'r> {
     pub inside: &'r [u8],
     /// What rules did with it, if it came in and that is known.
     pub verdict: Option<Verdict>,
+    /// The rung that took its batch, if it came in and that is known.
+    pub rung: Option<Rung>,
+    /// From when the batch was there until the last of its frames had left; what waits in queues is not waited for.
+    pub wait: Nanos,
     /// Records of this point and worker that are missing since its last one.
     pub lost_before: u32,
     /// The frame's first bytes.
@@ -107,6 +114,11 @@ impl Front {
         let piece = frame.offload.gso_size;
         let flags = if frame.offload.checksum.is_some() { PARTIAL } else { 0 };
         Self { now, at, point, what, reason: 0, piece, flags, len, inside: 0, verdict: None }
+    }
+
+    /// A frame that came in there.
+    pub(super) fn of_received(at: PortAt, now: Nanos, frame: &TxFrame<'_>) -> Self {
+        Self::of_frame((0, at), Side::Rx, now, frame)
     }
 
     /// The same, of which it is known what rules do with it.
@@ -150,6 +162,33 @@ impl Front {
         Self { now, at, point, what, reason, piece: 0, flags: 0, len, inside: 0, verdict: None }
     }
 
+    /// So many frames that came in and went on unread.
+    pub(super) fn of_unread(at: PortAt, now: Nanos, frames: usize) -> Self {
+        let len = frames as u32;
+        Self {
+            now,
+            at,
+            point: 0,
+            what: UNREAD,
+            reason: 0,
+            piece: 0,
+            flags: 0,
+            len,
+            inside: 0,
+            verdict: None,
+        }
+    }
+
+    /// The same, at this of a capture's points.
+    pub(super) fn at_point(self, point: usize) -> Self {
+        Self { point: point as u16, ..self }
+    }
+
+    /// When, and where.
+    pub(super) fn place(&self) -> (Nanos, PortAt) {
+        (self.now, self.at)
+    }
+
     pub(super) fn words(self, lost_before: u32) -> Words {
         let [place, way, cookie] = packed(self.verdict);
         [
@@ -170,16 +209,11 @@ impl Front {
 
 /// What became of a frame, as the last words of its record have it; the first of them beside how much of it is inside.
 fn packed(verdict: Option<Verdict>) -> Words3 {
-    let Some(Verdict { table, cookie, to, rung, wait }) = verdict else { return [0; 3] };
+    let Some(Verdict { table, cookie, to }) = verdict else { return [0; 3] };
     let (kind, number) = to.packed();
-    let rung = rung.map_or(0, |rung| 1 + rung as u8);
-    let wait = u32::try_from(wait.0).unwrap_or(u32::MAX);
     [
         u64::from(kind) << 16 | u64::from(number) << 32,
-        u64::from(table)
-            | u64::from(rung) << 8
-            | u64::from(cookie.is_some()) << 16
-            | u64::from(wait) << 32,
+        u64::from(table) | u64::from(cookie.is_some()) << 16,
         cookie.unwrap_or_default(),
     ]
 }
@@ -188,15 +222,11 @@ type Words3 = [u64; 3];
 
 fn unpacked([place, way, cookie]: Words3) -> Option<Verdict> {
     let to = Whither::of(((place >> 16) as u8, (place >> 32) as u32))?;
-    Some(Verdict {
-        table: way as u8,
-        cookie: ((way >> 16) as u8 != 0).then_some(cookie),
-        to,
-        rung: Rung::ALL.get(usize::from((way >> 8) as u8).wrapping_sub(1)).copied(),
-        wait: Nanos(way >> 32),
-    })
+    Some(Verdict { table: way as u8, cookie: ((way >> 16) as u8 != 0).then_some(cookie), to })
 }
 
+/// The number of the word that has an entry's cookie.
+pub(super) const COOKIE: usize = 6;
 /// The number of the word that has rung and time, and what it is once these are known.
 pub(super) const WAY: usize = 5;
 pub(super) fn way_with(way: u64, rung: Option<Rung>, wait: Nanos) -> u64 {
@@ -215,6 +245,7 @@ impl<'r> Captured<'r> {
             RECEIVED => (What::Received, len),
             SENT => (What::Sent, len),
             LOST => (What::Lost(reason), len),
+            UNREAD => (What::Unread(len), 0),
             _ => (What::LostElsewhere(reason, len), 0),
         };
         let flags = (kind >> 48) as u8;
@@ -231,6 +262,8 @@ impl<'r> Captured<'r> {
             is_outside: flags & OUTSIDE != 0,
             inside,
             verdict: unpacked([more, way, cookie]),
+            rung: Rung::ALL.get(usize::from((way >> 8) as u8).wrapping_sub(1)).copied(),
+            wait: Nanos(way >> 32),
             lost_before: (size >> 32) as u32,
             bytes,
         }

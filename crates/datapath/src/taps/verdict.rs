@@ -4,7 +4,6 @@
 //! differ in nothing that it rests on, so that most cost a comparison.
 
 use crate::id::PortAt;
-use crate::rung::Rung;
 use flow::{Asked, Nanos, Resolved, Snapshot, Stamp, To};
 use wire::{DropReason, Field, Key, WORDS};
 
@@ -17,10 +16,6 @@ pub struct Verdict {
     pub cookie: Option<u64>,
     /// Where the frame goes.
     pub to: Whither,
-    /// The rung that took its batch, if it is known.
-    pub rung: Option<Rung>,
-    /// From when the batch was there until the last of its frames had left; what waits in queues is not waited for.
-    pub wait: Nanos,
 }
 
 /// Where a frame goes.
@@ -67,7 +62,26 @@ struct Known {
     key: Key,
     looked_at: Key,
     stamp: Stamp,
+    /// The snapshot, and the time, for which it was found to hold last.
+    held: (u64, Nanos),
     verdict: Option<Verdict>,
+}
+
+impl Known {
+    /// Whether it is the answer for this key.
+    fn is_of(&self, at: PortAt, key: &Key) -> bool {
+        let same = |word: usize| (self.key.0[word] ^ key.0[word]) & self.looked_at.0[word] == 0;
+        self.at == at && (0..WORDS).all(same)
+    }
+
+    /// Whether it still holds: asked once a batch.
+    fn holds(&mut self, tables: &Snapshot, now: Nanos) -> bool {
+        let asked = (tables.serial(), now);
+        if self.held != asked && tables.holds(&self.stamp, now) {
+            self.held = asked;
+        }
+        self.held == asked
+    }
 }
 
 impl Verdicts {
@@ -79,31 +93,50 @@ impl Verdicts {
         now: Nanos,
         key: &Key,
     ) -> Option<Verdict> {
-        let is_it = |known: &Known| {
-            let same =
-                |word: usize| (known.key.0[word] ^ key.0[word]) & known.looked_at.0[word] == 0;
-            known.at == at && (0..WORDS).all(same) && tables.holds(&known.stamp, now)
-        };
-        if let Some(known) = self.0.as_ref().filter(|known| is_it(known)) {
+        if let Some(known) = self.0.as_mut().filter(|known| known.is_of(at, key))
+            && known.holds(tables, now)
+        {
             return known.verdict;
         }
-        let Resolved { entries, missed, exit, looked_at, stamp, .. } =
-            tables.resolve(key, &Asked::ALL, now);
-        let to = match exit {
-            To::Port(port) => Some(Whither::Port(port)),
-            To::Ports(_) | To::Several(_) => Some(Whither::Several),
-            To::Controller(_) => Some(Whither::Controller),
-            To::Drop(reason) => Some(Whither::Nowhere(reason)),
-            To::Depends(_) => None,
-        };
-        let last = entries.last().filter(|_| missed.is_none());
-        let table = missed.or(last.map(|hit| hit.table)).unwrap_or_default();
-        let cookie = last.map(|hit| tables.cookie(hit));
-        let verdict =
-            to.map(|to| Verdict { table, cookie, to, rung: None, wait: Nanos::default() });
-        self.0 = Some(Known { at, key: *key, looked_at, stamp, verdict });
+        let Answered { verdict, looked_at, stamp } = ask(tables, key, now);
+        let held = (tables.serial(), now);
+        self.0 = Some(Known { at, key: *key, looked_at, stamp, held, verdict });
         verdict
     }
+}
+
+/// What rules do, and what that rests on.
+struct Answered {
+    verdict: Option<Verdict>,
+    looked_at: Key,
+    stamp: Stamp,
+}
+
+fn ask(tables: &Snapshot, key: &Key, now: Nanos) -> Answered {
+    let Resolved { entries, missed, exit, looked_at, stamp, .. } =
+        tables.resolve(key, &Asked::ALL, now);
+    let to = match exit {
+        To::Port(port) => Some(Whither::Port(port)),
+        To::Ports(_) | To::Several(_) => Some(Whither::Several),
+        To::Controller(_) => Some(Whither::Controller),
+        To::Drop(reason) => Some(Whither::Nowhere(reason)),
+        To::Depends(_) => None,
+    };
+    let last = entries.last().filter(|_| missed.is_none());
+    let table = missed.or(last.map(|hit| hit.table)).unwrap_or_default();
+    let cookie = last.map(|hit| tables.cookie(hit));
+    Answered { verdict: to.map(|to| Verdict { table, cookie, to }), looked_at, stamp }
+}
+
+/// What rules did with a frame when the tables were those of this number: what they do now, if nothing that it rests on has changed since.
+pub(super) fn verdict_then(
+    tables: &Snapshot,
+    serial: u64,
+    (at, head): (PortAt, &[u8]),
+    now: Nanos,
+) -> Option<Verdict> {
+    let Answered { verdict, stamp, .. } = ask(tables, &key_of(at, head, (0, 0)), now);
+    verdict.filter(|_| tables.answered_before(&stamp, serial))
 }
 
 /// The key of a frame as a switch sees it that comes in there, by a tunnel with this id and from this end, if by one.

@@ -12,7 +12,7 @@ use crate::ladder::{Done, Forwarded, Round, Work};
 use crate::queues::Queue;
 use crate::rung::Rungs;
 use crate::steering::{Arrival, Handover};
-use crate::taps::Side;
+use crate::taps::{Passings, Side, Taps};
 use crate::touch::{QueueIx, Touch};
 use flow::Nanos;
 use port::{BODY_MAX, Body, Lost, RxBatch, RxQueue, TxFrame, Unread};
@@ -93,15 +93,26 @@ impl<C: Clock> Worker<C> {
             let (decided, released) = (received, 0);
             let forwarding = forwarded.cycles;
             let mut marks = Marks { begin, received, decided, released, forwarding, tx_cycles: 0 };
+            let turn = self.turns.next(count);
+            if turn.is_some_and(|turn| turn < forwarded.frames) {
+                engine.taps.note_unread(shared.at, now, forwarded.frames, engine.last.get());
+            }
             if batch > 0 {
                 // What is seen comes after it was sent, whenever the round began.
                 let now = if seen { clock.now() } else { now };
                 self.sampler.look(shared.at, &self.batch, now);
                 let handover = self.handover.as_deref_mut().filter(|_| steered);
                 let round = round.or_else(|| Round::begin(&engine.world, from, now, rungs));
+                let tables = round.as_ref().map(|round| &**round.tables);
                 if tapped {
-                    let tables = round.as_ref().map(|round| &**round.tables);
                     engine.taps.received(shared.at, now, (&self.batch, &**rx), tables);
+                }
+                let noted = turn.map_or_else(Passings::new, |turn| {
+                    let turn = (turn, forwarded.frames);
+                    Taps::begin_notes((shared.at, now), (&self.batch, &**rx), turn, tables)
+                });
+                if tapped || !noted.is_empty() {
+                    engine.last.set(None);
                 }
                 engine.touching.set(Touch::Pipeline(ix));
                 let Done { at, tx_cycles } = match (&round, handover) {
@@ -114,9 +125,12 @@ impl<C: Clock> Worker<C> {
                 (marks.decided, marks.tx_cycles) = (at.max(received), tx_cycles);
                 self.mailbox.counters.cache.add(engine.workspace.take_counts());
                 engine.touching.set(Touch::Rx(ix));
-                if tapped {
-                    let wait = Nanos(clock.now().since(now));
-                    engine.taps.decided(engine.last.take(), wait);
+                if tapped || !noted.is_empty() {
+                    let (rung, wait) = (engine.last.get(), Nanos(clock.now().since(now)));
+                    if tapped {
+                        engine.taps.decided(rung, wait);
+                    }
+                    noted.iter().for_each(|passing| engine.taps.note(passing, rung, wait));
                 }
             }
             rx.release();

@@ -1,10 +1,13 @@
 //! What a capture sees, and that it changes nothing.
 
 use crate::rig::{Rig, at, controller, from, output, set, udp};
+use capture::IdKey;
 use datapath::{
-    Capture, CaptureError, Captured, Filter, Point, PortAt, Rung, Sides, Wanted, What, Whither,
+    Capture, CaptureError, Captured, Every, Filter, Point, PortAt, Rung, Share, Sides, Wanted,
+    What, Whither,
 };
 use flow::Nanos;
+use std::num::NonZeroU32;
 use wire::{DropReason, Field, Key};
 
 const SNAP: usize = 1 << 16;
@@ -15,7 +18,7 @@ type Row = (usize, What, Vec<u8>);
 
 fn capture(rig: &Rig, points: &[Point], snap: usize, ring: usize) -> Result<Capture, CaptureError> {
     let filter = Filter::default();
-    rig.datapath.capture(&Wanted { points, filter, snap, ring })
+    rig.datapath.capture(&Wanted { points, filter, snap, ring, share: Share::default() })
 }
 
 fn rows(capture: &mut Capture) -> Vec<Row> {
@@ -187,7 +190,8 @@ fn a_filter_takes_what_a_rule_of_its_match_would_and_counts_nothing_else() {
     }
     let points = [both(at(1, 1)), Point::Drops(None), both(at(1, 2))];
     let filter = Filter::of(&key, &mask);
-    let wanted = Wanted { points: &points, filter, snap: SNAP, ring: RING };
+    let wanted =
+        Wanted { points: &points, filter, snap: SNAP, ring: RING, share: Share::default() };
     let mut capture = rig.datapath.capture(&wanted).unwrap();
     let frames = frames(64, 400);
     rig.line(1, 1).pass(frames.clone());
@@ -216,17 +220,19 @@ fn a_frame_that_comes_in_says_what_rules_do_with_it_and_which_rung_takes_it() {
         rig.line(1, 1).pass(frames(32, 400));
         let (mut verdicts, mut lost) = (Vec::new(), Vec::new());
         capture.take(Nanos(u64::MAX), usize::MAX, |seen| match seen.what {
-            What::Received => verdicts.push((seen.bytes.to_vec(), seen.verdict.unwrap())),
+            What::Received => {
+                verdicts.push((seen.bytes.to_vec(), seen.verdict.unwrap(), seen.rung))
+            }
             What::Lost(reason) => lost.push((seen.bytes.to_vec(), reason)),
             _ => unreachable!("nothing else is asked for"),
         });
         assert_eq!(verdicts.len(), 32);
-        for (bytes, verdict) in &verdicts {
+        for (bytes, verdict, taken) in &verdicts {
             let reason = lost.iter().find(|(lost, _)| lost == bytes).map(|(_, reason)| *reason);
             let to = reason.map_or(Whither::Port(2), Whither::Nowhere);
             let is_hit = reason != Some(DropReason::NoMatch);
             assert_eq!((verdict.table, verdict.to, verdict.cookie.is_some()), (0, to, is_hit));
-            assert_eq!(verdict.rung, Some(rung));
+            assert_eq!(*taken, Some(rung));
         }
         assert_eq!(lost.iter().any(|(_, reason)| *reason == DropReason::NoMatch), !has_way_out);
     }
@@ -271,4 +277,94 @@ fn what_switch_and_controller_send_each_other_is_seen_as_it_is_then() {
     });
     let readdressed = [&[0, 0, 0, 0, 0, 1], &frame[6..]].concat();
     assert_eq!(seen, [(What::Sent, at(1, 1), Whither::Controller, 0, readdressed)]);
+}
+
+#[test]
+fn one_passed_frame_in_32_is_remembered_with_what_rules_did_until_they_change() {
+    let mut rig = Rig::new(1);
+    let (there, lost) = (from(1, vec![output(2)]), from(2, vec![]));
+    rig.switch(1, &[1, 2, 3], &[there, lost]);
+    rig.line(1, 1).pass(frames(64, 400));
+    rig.line(1, 2).pass(frames(64, 400));
+    let remembered = |rig: &Rig, points: &[Point]| {
+        let filter = Filter::default();
+        let wanted = Wanted { points, filter, snap: SNAP, ring: RING, share: Share::default() };
+        let mut seen = Vec::new();
+        rig.datapath.flight(&wanted, Nanos(0), |one| {
+            seen.push((one.what, one.port, one.verdict.map(|verdict| verdict.to), one.rung));
+        });
+        seen
+    };
+    let (passed, all) = (Point::Passed(None), [Point::Drops(None), Point::Passed(None)]);
+    let kept = remembered(&rig, &[passed]);
+    let noted = |port, to| (What::Received, at(1, port), Some(to));
+    let ways: Vec<_> = kept.iter().map(|&(what, port, to, _)| (what, port, to)).collect();
+    let (one, other) = (noted(1, Whither::Port(2)), noted(2, Whither::Nowhere(DropReason::ByRule)));
+    assert_eq!(ways, [one, one, other, other].map(|(what, port, to)| (what, port, to)));
+    assert!(kept.iter().all(|(.., rung)| rung.is_some()));
+    assert_eq!(remembered(&rig, &all).len(), 4 + 64, "and every loss");
+    assert_eq!(remembered(&rig, &[both(at(1, 1))]).len(), 2, "those of a port");
+    assert_eq!(remembered(&rig, &[Point::Passed(Some(at(2, 1).switch))]).len(), 0);
+    rig.rules(1, &[from(3, vec![output(1)])]);
+    let kept = remembered(&rig, &[passed]);
+    assert!(kept.iter().all(|(_, _, to, _)| to.is_none()), "nobody knows what the table was");
+}
+
+#[test]
+fn the_sample_of_passed_frames_can_be_captured_as_it_comes() {
+    let mut rig = Rig::new(1);
+    rig.switch(1, &[1, 2], &[from(1, vec![output(2)])]);
+    let mut capture = capture(&rig, &[Point::Passed(None)], SNAP, RING).unwrap();
+    rig.line(1, 1).pass(frames(96, 100));
+    let rows = rows(&mut capture);
+    let wanted: Vec<_> = frames(96, 100).into_iter().step_by(32).collect();
+    assert!(of_point(&rows, 0, What::Received) == wanted);
+}
+
+#[test]
+fn who_has_spent_the_budget_loses_records_and_counts_each_and_no_frame_is_lost() {
+    let mut rig = Rig::new(1);
+    rig.switch(1, &[1, 2], &[from(1, vec![output(2)])]);
+    let points = [Point::Port(at(1, 1), Sides::RX)];
+    let share = Share { budget: Some(0), ..Share::default() };
+    let filter = Filter::default();
+    let wanted = Wanted { points: &points, filter, snap: SNAP, ring: RING, share };
+    let mut capture = rig.datapath.capture(&wanted).unwrap();
+    rig.line(1, 1).pass(frames(200, 100));
+    assert_eq!(rig.line(1, 2).take_bytes().len(), 200);
+    let counted = capture.counted(0);
+    assert_eq!(rows(&mut capture).len(), 0);
+    assert_eq!((counted.matched, counted.lost), (counted.over_budget, 0));
+    assert_eq!(counted.matched + counted.not_looked, 200);
+}
+
+#[test]
+fn each_point_chooses_the_same_packets_and_shows_the_first_of_each_flow() {
+    let mut rig = Rig::new(1);
+    let rewrites = vec![set(Field::EthDst, 0x0a0b), output(2)];
+    rig.switch(1, &[1, 2], &[from(1, rewrites)]);
+    let points = [Point::Port(at(1, 1), Sides::RX), Point::Port(at(1, 2), Sides::TX)];
+    let shown = |share: Share| {
+        let filter = Filter::default();
+        let wanted = Wanted { points: &points, filter, snap: SNAP, ring: RING, share };
+        let mut capture = rig.datapath.capture(&wanted).unwrap();
+        rig.line(1, 1).pass(frames(200, 400));
+        rig.line(1, 1).pass(frames(200, 400));
+        let rows = rows(&mut capture);
+        rig.datapath.end_capture(&capture);
+        let payloads = |point, what| {
+            let all = of_point(&rows, point, what).into_iter();
+            all.map(|bytes| bytes[42..].to_vec()).collect::<Vec<_>>()
+        };
+        (payloads(0, What::Received), payloads(1, What::Sent))
+    };
+    let packets = NonZeroU32::new(5).unwrap();
+    let every = Some(Every { packets, key: IdKey([3, 4]) });
+    let (came, left) = shown(Share { every, ..Share::default() });
+    assert!(came == left && (30..150).contains(&came.len()), "{}", came.len());
+    let (came, left) = shown(Share { first: NonZeroU32::new(1), ..Share::default() });
+    // Some of 400 flows may share a place.
+    for shown in [came, left] {
+        assert!((180..=200).contains(&shown.len()), "{}", shown.len());
+    }
 }

@@ -2,7 +2,7 @@
 
 use crate::line::Fault;
 use crate::rig::{Rig, at, controller, from, output, udp};
-use datapath::{BitRate, Captured, Filter, Point, PortQueues, QueueRates, Wanted, What};
+use datapath::{BitRate, Captured, Filter, Point, PortQueues, QueueRates, Share, Wanted, What};
 use flow::{Action, GroupKind, GroupMod, Nanos, Output};
 use wire::{DropReason, Field};
 
@@ -122,7 +122,8 @@ fn losses(cause: &Cause, reason: DropReason) -> Vec<(What, Vec<u8>)> {
     }
     let points = [Point::Drops(None)];
     let filter = Filter::default();
-    let wanted = Wanted { points: &points, filter, snap: 1 << 16, ring: 1 << 20 };
+    let wanted =
+        Wanted { points: &points, filter, snap: 1 << 16, ring: 1 << 20, share: Share::default() };
     let mut capture = rig.datapath.capture(&wanted).unwrap();
     match cause {
         Cause::Number => rig.line(1, 1).set_fault(Some(Fault::LostElsewhere(reason, 7))),

@@ -59,4 +59,15 @@ impl Snapshot {
             && (!uses.meters || is_old(versions.meters))
             && uses.stations.iter().all(at_home)
     }
+
+    /// Its number: a later snapshot of any switch has a greater one.
+    pub fn serial(&self) -> u64 {
+        self.serial
+    }
+
+    /// Whether an answer of this snapshot was that of the one with this number, too. Never said where a bridge was asked: what it knew then is not known.
+    pub fn answered_before(&self, stamp: &Stamp, serial: u64) -> bool {
+        stamp.uses.stations.is_empty()
+            && self.holds(&Stamp { made: serial, ..stamp.clone() }, Nanos(0))
+    }
 }

@@ -134,7 +134,7 @@ impl File {
         let key = IdKey(self.shown.key);
         let elsewhere = match seen.what {
             What::LostElsewhere(_, count) => count,
-            _ => 0,
+            What::Received | What::Sent | What::Lost(_) | What::Unread(_) => 0,
         };
         let packet = pcapng::Packet {
             interface: seen.point as u32,
@@ -143,7 +143,7 @@ impl File {
             bytes: &seen.bytes[..self.kept(seen)],
             comment: &self.comment,
             direction: match seen.what {
-                What::Received => Some(Direction::In),
+                What::Received | What::Unread(_) => Some(Direction::In),
                 What::Sent => Some(Direction::Out),
                 What::Lost(_) | What::LostElsewhere(..) => None,
             },
@@ -169,7 +169,7 @@ impl File {
         if let What::Lost(reason) | What::LostElsewhere(reason, _) = seen.what {
             let _ = write!(text, "drop={} ", reason.name());
         }
-        if let What::LostElsewhere(_, count) = seen.what {
+        if let What::LostElsewhere(_, count) | What::Unread(count) = seen.what {
             let _ = write!(text, "frames={count} ");
         }
         let names = &self.shown.names;
@@ -181,8 +181,17 @@ impl File {
             let _ = write!(text, " core={core}");
         }
         if let Some(verdict) = seen.verdict {
+            say_entry(text, &verdict);
+        }
+        if let Some(rung) = seen.rung {
+            let _ = write!(text, " rung={rung}");
+        }
+        if seen.wait > Nanos::default() {
+            let _ = write!(text, " wait={}.{:03}us", seen.wait.0 / 1000, seen.wait.0 % 1000);
+        }
+        if let Some(Verdict { to, .. }) = seen.verdict {
             let name = |port| names(PortAt { port, ..seen.port }).map(|(_, port)| port);
-            say_verdict(text, &verdict, name);
+            say_whither(text, to, name);
         }
         if seen.piece > 0 {
             let _ = write!(text, " gso={}", seen.piece);
@@ -201,9 +210,18 @@ impl File {
     /// The end: what each point counted.
     pub(super) fn end(&self, at_ns: u64, counted: &[Counted]) -> Vec<u8> {
         let mut out = Vec::new();
-        for (interface, &Counted { matched, lost }) in counted.iter().enumerate() {
+        for (interface, &counted) in counted.iter().enumerate() {
             let (interface, start_ns) = (interface as u32, self.began_ns);
-            let counts = pcapng::Statistics { interface, at_ns, start_ns, matched, lost };
+            let Counted { matched, lost, over_budget, not_looked, .. } = counted;
+            let counts = pcapng::Statistics {
+                interface,
+                at_ns,
+                start_ns,
+                matched,
+                lost,
+                over_budget,
+                not_looked,
+            };
             pcapng::statistics(&mut out, &counts);
         }
         out
@@ -226,16 +244,16 @@ pub(super) fn headers(frame: &[u8]) -> usize {
     ends.into_iter().find(|end| *end > 0).unwrap_or(ETHERNET).into()
 }
 
-/// Says what rules did with a frame.
-fn say_verdict(text: &mut String, verdict: &Verdict, name: impl Fn(u32) -> Option<String>) {
-    let Verdict { table, cookie, to, rung, wait } = *verdict;
-    let _ = write!(text, " table={table}");
-    if let Some(cookie) = cookie {
+/// Says which rule had the last word about a frame.
+fn say_entry(text: &mut String, verdict: &Verdict) {
+    let _ = write!(text, " table={}", verdict.table);
+    if let Some(cookie) = verdict.cookie {
         let _ = write!(text, " cookie={cookie:#x}");
     }
-    if let Some(rung) = rung {
-        let _ = write!(text, " rung={rung} wait={}.{:03}us", wait.0 / 1000, wait.0 % 1000);
-    }
+}
+
+/// Says where rules sent a frame.
+fn say_whither(text: &mut String, to: Whither, name: impl Fn(u32) -> Option<String>) {
     let _ = match to {
         Whither::Port(port) => {
             write!(text, " to={}", name(port).unwrap_or_else(|| port.to_string()))

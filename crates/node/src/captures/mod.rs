@@ -74,7 +74,7 @@ pub struct Shown {
 /// Somebody who puts what he sees into an [`Aside`].
 pub type Source = Box<dyn Send>;
 
-/// A loss of before.
+/// A loss, or a frame that passed, of before.
 pub struct Past {
     /// What is known of it, but for its bytes.
     seen: Captured<'static>,

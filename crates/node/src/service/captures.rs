@@ -6,14 +6,17 @@ use super::directory::{Directory, Member, MemberPort, MemberState};
 use crate::captures::{Asker, Past, PointName, Running, Shown};
 use crate::offload;
 use crate::refusal::{Refusal, Why};
+use ::capture::IdKey;
 use ::capture::bpf::{Instruction, Program};
 use ::capture::pcapng::ETHERNET;
 use api::{
-    CAPTURE_RING, CaptureFilter, CapturePointView, CaptureSpec, CaptureView, Fault, Happening,
-    News, Noun, PortKind, SNAP_MAX,
+    CAPTURE_BUDGET, CAPTURE_RING, CaptureFilter, CapturePointView, CaptureSpec, CaptureView, Fault,
+    Happening, News, Noun, PortKind, SNAP_MAX,
 };
 use axum::body::Bytes;
-use datapath::{CaptureId, Clock, Counted, Filter, MonotonicClock, Point, PortAt, Sides, Wanted};
+use datapath::{
+    CaptureId, Clock, Counted, Every, Filter, MonotonicClock, Point, PortAt, Share, Sides, Wanted,
+};
 use flow::Nanos;
 use openflow::text;
 use std::sync::Arc;
@@ -47,7 +50,12 @@ impl Node {
         let snap = spec.snap.unwrap_or(SNAP_MAX).clamp(1, SNAP_MAX);
         let ring = self.ring(spec.ring)?;
         let kept = snap.max(ID_BYTES) as usize;
-        let wanted = Wanted { points: &points, filter, snap: kept, ring };
+        let share = Share {
+            every: spec.every.map(|packets| Every { packets, key: IdKey(key) }),
+            first: spec.first,
+            budget: Some(spec.budget.unwrap_or(CAPTURE_BUDGET)).filter(|percent| *percent < 100),
+        };
+        let wanted = Wanted { points: &points, filter, snap: kept, ring, share };
         let past = self.past(&spec, &wanted)?;
         let capture = self.datapath.capture(&wanted);
         let capture = capture.map_err(|error| {
@@ -78,8 +86,11 @@ impl Node {
         let feed = self.feed.clone();
         let ended = move |counted: Vec<Counted>| {
             let matched: u64 = counted.iter().map(|point| point.matched).sum();
-            let lost: u64 = counted.iter().map(|point| point.lost).sum();
-            feed.tell(news(Happening::Removed, format!("{matched} frames matched, {lost} lost")));
+            let lost: u64 = counted.iter().map(Counted::missing).sum();
+            let spent = counted.iter().map(|point| point.spent_ns).sum::<u64>() / 1_000_000;
+            let text =
+                format!("{matched} frames matched, {lost} lost, {spent} ms of workers' time");
+            feed.tell(news(Happening::Removed, text));
         };
         // Before it can end.
         self.feed.tell(news(Happening::Added, text));
@@ -128,20 +139,29 @@ impl Node {
     /// The captures under way.
     pub fn captures(&self) -> Vec<CaptureView> {
         let view = |(capture, running): (u32, Arc<Running>)| {
-            let view =
-                |(point, Counted { matched, lost })| CapturePointView { point, matched, lost };
+            let view = |(point, counted): (String, Counted)| {
+                let Counted { matched, lost, over_budget, not_looked, spent_ns } = counted;
+                CapturePointView { point, matched, lost, over_budget, not_looked, spent_ns }
+            };
             let points = running.points.iter().cloned().zip(running.counted());
             CaptureView { capture, spec: running.spec.clone(), points: points.map(view).collect() }
         };
         self.captures.all().into_iter().map(view).collect()
     }
 
-    /// What was lost before.
+    /// What was lost, and what passed, before.
     fn past(&self, spec: &CaptureSpec, wanted: &Wanted<'_>) -> Result<Vec<Past>, Refusal> {
         let Some(past_ms) = spec.past_ms else { return Ok(Vec::new()) };
-        if !wanted.points.iter().any(|point| matches!(point, Point::Drops(_))) {
-            let cause = "only of losses it is remembered what was before";
-            let fault = Fault::new("capture", "look back", cause, "add the point drops");
+        let is_kept = |point: &Point| match point {
+            Point::Drops(_) | Point::Passed(_) => true,
+            Point::Port(_, sides) => *sides != Sides::TX,
+            Point::Outside(_) | Point::Controller(_) => false,
+        };
+        if !wanted.points.iter().any(is_kept) {
+            let cause =
+                "only of losses and of frames that came in it is remembered what was before";
+            let remedy = "add the point drops, or passed";
+            let fault = Fault::new("capture", "look back", cause, remedy);
             return Err(Refusal::new(Why::Invalid, fault));
         }
         let since = MonotonicClock.now().0.saturating_sub(past_ms.saturating_mul(1_000_000));
@@ -190,6 +210,8 @@ impl Node {
         match parts[..] {
             ["drops"] => Ok(vec![drops(None)]),
             ["drops", switch] => Ok(vec![drops(Some(&member(switch)?))]),
+            ["passed"] => Ok(vec![passed(None)]),
+            ["passed", switch] => Ok(vec![passed(Some(&member(switch)?))]),
             ["controller", switch] => Ok(vec![controller(&*member(switch)?)]),
             ["tunnel", name] => self.everywhere(text, name, PortKind::Vxlan, &[All, Outside]),
             ["tunnel", name, side] => match side_of(side) {
@@ -331,6 +353,14 @@ fn drops(member: Option<&Arc<Member>>) -> (Point, PointName) {
     };
     let point = Point::Drops(member.map(|member| member.id));
     (point, PointName { link: ETHERNET, name, description, hardware: "" })
+}
+
+fn passed(member: Option<&Arc<Member>>) -> (Point, PointName) {
+    let name = member.map_or("passed".to_owned(), |member| format!("passed:{}", member.name()));
+    let of = member.map_or("of all switches".to_owned(), |member| format!("of {}", member.name()));
+    let description = format!("one in 32 of the frames that came in, {of}");
+    let point = Point::Passed(member.map(|member| member.id));
+    (point, PointName { name, description, hardware: "" })
 }
 
 fn controller(member: &Member) -> (Point, PointName) {

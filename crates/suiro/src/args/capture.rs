@@ -25,7 +25,7 @@ pub struct FramesArgs {
 /// Which frames to show, and how.
 #[derive(Args)]
 pub struct CaptureArgs {
-    /// Where: SWITCH:PORT (then :rx or :tx for one side), SWITCH for all its ports, controller:SWITCH, openflow:SWITCH, drops, drops:SWITCH
+    /// Where: SWITCH:PORT (then :rx or :tx for one side), SWITCH for all its ports, controller:SWITCH, openflow:SWITCH, drops, drops:SWITCH, passed, passed:SWITCH
     #[arg(required = true, value_name = "POINT")]
     pub points: Vec<String>,
     #[command(flatten)]
@@ -48,7 +48,16 @@ pub struct CaptureArgs {
     /// End after this time, such as 5s, 500ms, 2m
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub duration: Option<Duration>,
-    /// Begin with what was lost in this time before, as far as it is remembered; for drops
+    /// Only one packet in N, the same ones at every point
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub every: Option<u32>,
+    /// Only the first N frames of each flow
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub first: Option<u32>,
+    /// What it may cost: percent of each worker's time over a second, such as 20%; 100% for whatever it takes [default: 5%]
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    pub budget: Option<u8>,
+    /// Begin with what was lost and a sample of what passed in this time before, as far as it is remembered
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub past: Option<Duration>,
     /// Memory for frames that wait, at each worker, such as 16M
@@ -56,11 +65,14 @@ pub struct CaptureArgs {
     pub ring: Option<u32>,
 }
 
-/// What was lost lately.
+/// What was lost lately, and a sample of what passed.
 #[derive(Args)]
 pub struct FlightArgs {
     /// Of which switch; of all when left out
     pub switch: Option<SwitchName>,
+    /// Only what was lost
+    #[arg(long)]
+    pub drops: bool,
     #[command(flatten)]
     pub frames: FramesArgs,
     /// How far to look back, such as 10s; as far as it is remembered when left out
@@ -79,6 +91,12 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
         "h" => Ok(Duration::from_secs(number.saturating_mul(3600))),
         unit => Err(format!("no unit {unit}: ms, s, m or h")),
     }
+}
+
+/// A share of a worker's time.
+fn percent(text: &str) -> Result<u8, String> {
+    let number = text.strip_suffix('%').unwrap_or(text).parse().ok();
+    number.filter(|percent| (1..=100).contains(percent)).ok_or_else(|| "1% to 100%".to_owned())
 }
 
 /// Bytes, with K or M.
@@ -104,6 +122,8 @@ mod tests {
         assert_eq!(duration("2m"), Ok(Duration::from_secs(120)));
         assert!(duration("5 apples").is_err() && duration("").is_err());
         assert_eq!((size("16M"), size("4096")), (Ok(16 << 20), Ok(4096)));
+        assert_eq!((percent("20%"), percent("7")), (Ok(20), Ok(7)));
+        assert!(percent("0%").is_err() && percent("101").is_err());
         assert!(size("4G").is_err() && size("5000M").is_err());
     }
 }

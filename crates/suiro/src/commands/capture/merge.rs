@@ -76,8 +76,8 @@ fn things(client: &Client) -> Result<Vec<String>, Failure> {
 fn is_at(point: &str, node: usize, things: &[Vec<String>]) -> bool {
     let parts: Vec<&str> = point.split(':').collect();
     let thing = match parts[..] {
-        ["drops"] => return true,
-        ["drops" | "controller" | "openflow", switch, ..] => switch.to_owned(),
+        ["drops" | "passed"] => return true,
+        ["drops" | "passed" | "controller" | "openflow", switch, ..] => switch.to_owned(),
         [kind @ ("tunnel" | "link"), name, ..] => format!("{kind}:{name}"),
         _ => parts[0].to_owned(),
     };

@@ -14,6 +14,7 @@ use capture::{BadBlock, Blocks, Content};
 pub use line::line;
 use std::fs::File;
 use std::io::{BufWriter, IsTerminal, Write};
+use std::num::NonZeroU32;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
@@ -28,6 +29,9 @@ pub fn run(context: &Context, args: &CaptureArgs) -> Result<(), Failure> {
         events: args.events,
         snap: args.snap,
         payload: args.payload,
+        every: args.every.and_then(NonZeroU32::new),
+        first: args.first.and_then(NonZeroU32::new),
+        budget: args.budget,
         ring: args.ring,
         id_key: None,
     };
@@ -43,17 +47,24 @@ pub fn run(context: &Context, args: &CaptureArgs) -> Result<(), Failure> {
     }
 }
 
-/// Shows what was lost before now.
+/// Shows what was lost before now, and a sample of what passed.
 pub fn flight(context: &Context, args: FlightArgs) -> Result<(), Failure> {
-    let FlightArgs { switch, frames, past } = args;
-    let point = switch.map_or_else(|| "drops".into(), |switch| format!("drops:{switch}"));
+    let FlightArgs { switch, drops, frames, past } = args;
+    let of = |point: &str| match &switch {
+        None => point.to_owned(),
+        Some(switch) => format!("{point}:{switch}"),
+    };
+    let points = if drops { &["drops"][..] } else { &["drops", "passed"] };
     let args = CaptureArgs {
-        points: vec![point],
+        points: points.iter().map(|point| of(point)).collect(),
         frames,
         filter: None,
         events: false,
         snap: None,
         payload: None,
+        every: None,
+        first: None,
+        budget: None,
         count: None,
         duration: Some(Duration::ZERO),
         past: Some(past.unwrap_or(Duration::from_secs(u32::MAX.into()))),
@@ -105,6 +116,8 @@ struct Reader {
     most: u64,
     matched: u64,
     lost: u64,
+    over_budget: u64,
+    not_looked: u64,
     /// The node has said what was counted.
     is_whole: bool,
 }
@@ -119,6 +132,8 @@ impl Reader {
             most: args.count.unwrap_or(u64::MAX),
             matched: 0,
             lost: 0,
+            over_budget: 0,
+            not_looked: 0,
             is_whole: false,
         })
     }
@@ -137,6 +152,8 @@ impl Reader {
                 Content::Statistics(counts) => {
                     self.matched += counts.matched;
                     self.lost += counts.lost;
+                    self.over_budget += counts.over_budget;
+                    self.not_looked += counts.not_looked;
                     self.is_whole = true;
                 }
                 _ => {}
@@ -173,17 +190,23 @@ impl Reader {
 
     /// Says what was counted; whoever reads our output may have gone before.
     fn finish(self) -> Result<(), Failure> {
-        let Self { matched, lost, written, is_whole, .. } = self;
+        let Self { matched, lost, over_budget, not_looked, written, is_whole, .. } = self;
         if !is_whole {
             eprintln!(
                 "{written} frames written; the capture ended before the node said what it counted"
             );
             return Ok(());
         }
-        let left = matched.saturating_sub(lost).saturating_sub(written);
-        let left = if left > 0 { format!(", {left} more after --count") } else { String::new() };
+        let left = matched.saturating_sub(lost + over_budget).saturating_sub(written);
+        let said = [
+            (over_budget, "over the budget (--budget)"),
+            (not_looked, "not looked at for want of it"),
+            (left, "more after --count"),
+        ];
+        let said = said.iter().filter(|(frames, _)| *frames > 0);
+        let said: String = said.map(|(frames, what)| format!(", {frames} {what}")).collect();
         eprintln!(
-            "{matched} frames matched, {written} written, {lost} lost for want of room{left}"
+            "{matched} frames matched, {written} written, {lost} lost for want of room{said}"
         );
         Ok(())
     }

@@ -83,7 +83,9 @@ impl Watch<'_> {
             match block.content().map_err(bad_block)? {
                 Content::Interface { name, .. } => self.names.push(name.to_owned()),
                 Content::Packet(packet) => self.see(&packet),
-                Content::Statistics(counts) => self.live.lost += counts.lost,
+                Content::Statistics(counts) => {
+                    self.live.lost += counts.lost + counts.over_budget;
+                }
                 _ => {}
             }
         }
