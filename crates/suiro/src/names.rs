@@ -110,11 +110,13 @@ fn points() -> Vec<CompletionCandidate> {
             (name.to_string(), "all ports of a switch".to_owned()),
             (format!("controller:{name}"), "packet-ins and packet-outs".to_owned()),
             (format!("drops:{name}"), "frames lost at a switch".to_owned()),
+            (format!("passed:{name}"), "one frame in 32 of a switch".to_owned()),
         ]
     };
     let switches = answer("/v1/switches").into_iter().flat_map(of_switch);
     let drops = ("drops".to_owned(), "frames lost anywhere".to_owned());
-    candidates(ports.chain(switches).chain([drops]))
+    let passed = ("passed".to_owned(), "one frame in 32 of all".to_owned());
+    candidates(ports.chain(switches).chain([drops, passed]))
 }
 
 fn policies() -> Vec<CompletionCandidate> {
