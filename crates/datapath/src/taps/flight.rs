@@ -49,23 +49,31 @@ impl Default for Flight {
     }
 }
 
-/// A worker's count of the frames that came, until the next one that is noted.
+/// A worker's count of the frames that came, until the next one that is noted. No more than [`PER_SECOND`] are: a fast worker's memory would reach back some
+/// milliseconds only, and each note costs it some 200 cycles.
 #[derive(Default)]
 pub(crate) struct Turns {
     left: usize,
+    /// When the window began, and what was noted in it.
+    since: u64,
+    noted: u32,
 }
 
 impl Turns {
     /// Counts frames that came: which of them is the next one that is noted, [`EVERY`]th ones behind it too. None if it is not one of them.
     #[inline]
-    pub(crate) fn next(&mut self, frames: usize) -> Option<usize> {
+    pub(crate) fn next(&mut self, frames: usize, now: Nanos) -> Option<usize> {
         let turn = self.left;
         if turn >= frames {
             self.left = turn - frames;
             return None;
         }
         self.left = EVERY - 1 - (frames - 1 - turn) % EVERY;
-        Some(turn)
+        if now.0.saturating_sub(self.since) >= WINDOW {
+            (self.since, self.noted) = (now.0, 0);
+        }
+        self.noted += 1;
+        (self.noted <= PER_WINDOW).then_some(turn)
     }
 }
 
@@ -249,7 +257,7 @@ mod tests {
         for batches in [[32, 32, 32], [1, 5, 7], [64, 3, 64], [31, 33, 40]] {
             let (mut turns, mut before, mut noted) = (Turns::default(), 0, Vec::new());
             for batch in batches.into_iter().cycle().take(3000) {
-                let first = turns.next(batch).into_iter();
+                let first = turns.next(batch, Nanos(before as u64 * WINDOW)).into_iter();
                 noted.extend(
                     first.flat_map(|first| (before + first..before + batch).step_by(EVERY)),
                 );
@@ -258,6 +266,17 @@ mod tests {
             let all: Vec<_> = (0..before).step_by(EVERY).collect();
             assert!(noted == all, "{batches:?}");
         }
+    }
+
+    #[test]
+    fn no_more_have_their_turn_than_so_many_in_a_window() {
+        let mut turns = Turns::default();
+        let window = |turns: &mut Turns, at: u64| {
+            (0..1000).filter(|_| turns.next(EVERY, Nanos(at)).is_some()).count()
+        };
+        assert_eq!(window(&mut turns, WINDOW), PER_WINDOW as usize);
+        assert_eq!(window(&mut turns, 2 * WINDOW - 1), 0);
+        assert_eq!(window(&mut turns, 2 * WINDOW), PER_WINDOW as usize);
     }
 
     #[test]

@@ -93,7 +93,7 @@ impl<C: Clock> Worker<C> {
             let (decided, released) = (received, 0);
             let forwarding = forwarded.cycles;
             let mut marks = Marks { begin, received, decided, released, forwarding, tx_cycles: 0 };
-            let turn = self.turns.next(count);
+            let turn = self.turns.next(count, now);
             if turn.is_some_and(|turn| turn < forwarded.frames) {
                 engine.taps.note_unread(shared.at, now, forwarded.frames, engine.last.get());
             }

@@ -360,7 +360,7 @@ fn passed(member: Option<&Arc<Member>>) -> (Point, PointName) {
     let of = member.map_or("of all switches".to_owned(), |member| format!("of {}", member.name()));
     let description = format!("one in 32 of the frames that came in, {of}");
     let point = Point::Passed(member.map(|member| member.id));
-    (point, PointName { name, description, hardware: "" })
+    (point, PointName { link: ETHERNET, name, description, hardware: "" })
 }
 
 fn controller(member: &Member) -> (Point, PointName) {
