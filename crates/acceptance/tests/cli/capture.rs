@@ -309,22 +309,28 @@ fn a_sample_of_what_passed_is_there_and_losses_beside_it() {
         return;
     }
     let lab = two_switches();
-    assert_eq!(lab.exchange("g1", "g2", 200), 200);
+    // At once no more than a ping's socket holds the answers of.
+    (0..4).for_each(|_| assert_eq!(lab.exchange("g1", "g2", 50), 50));
     let file = lab.path("passed.pcapng");
     let name = file.display().to_string();
-    let said = lab.says(&["flight", "sw0", "-m", "icmp", "-w", &name]);
-    assert_eq!(said.code, 0, "{}", said.err);
-    // 200 pings go out by one port; the answers come over a vlink.
-    let rows = tshark(&file, "icmp", &["frame.comment", "frame.interface_name"]);
-    assert!((4..=8).contains(&rows.len()), "{rows:?}");
-    for row in &rows {
-        assert!(row[0].starts_with("switch=sw0 port=g1 core="), "{row:?}");
-        assert!(row[0].contains(" table=0 ") && row[0].ends_with(" to=out"), "{row:?}");
-        assert!(row[0].contains(" rung=") && row[1] == "passed:sw0", "{row:?}");
-    }
+    let passed = [("sw1", "g2", "in"), ("sw0", "g1", "out")].map(|(switch, port, to)| {
+        let said = lab.says(&["flight", switch, "-m", "icmp", "-w", &name]);
+        assert_eq!(said.code, 0, "{}", said.err);
+        let rows = tshark(&file, "icmp", &["frame.comment", "frame.interface_name"]);
+        for row in &rows {
+            let from = format!("switch={switch} port={port} core=");
+            assert!(row[0].starts_with(&from), "{row:?}");
+            assert!(row[0].contains(" table=0 ") && row[0].contains(" rung="), "{row:?}");
+            assert!(row[0].ends_with(&format!(" to={to}")), "{row:?}");
+            assert_eq!(row[1], format!("passed:{switch}"));
+        }
+        rows.len()
+    });
+    // Of 200 pings and 200 answers; where one worker takes both, all may be of one kind.
+    assert!((10..=15).contains(&(passed[0] + passed[1])), "{passed:?}");
     let begun = begin(&lab, &["sw0:g1:rx", "--past", "1h", "-m", "icmp", "-w", &name]);
     let said = begun.end(Signal::INT);
-    assert!(said.starts_with(&format!("{} frames matched", rows.len())), "{said}");
+    assert!(said.starts_with(&format!("{} frames matched", passed[1])), "{said}");
 }
 
 #[test]
