@@ -22,6 +22,7 @@ mod ofctl;
 mod ping;
 mod place;
 mod speaker;
+mod tshark;
 
 pub use background::Background;
 pub use binary::suiro;
@@ -32,3 +33,4 @@ pub use ofctl::Ofctl;
 pub use ping::Pings;
 pub use place::{Place, Said, Then, privileged, request, sh, until, until_within};
 pub use speaker::{Speaker, encode};
+pub use tshark::tshark;

@@ -13,6 +13,7 @@ use crate::args::{CaptureArgs, FramesArgs};
 use crate::commands::{Context, capture, out};
 use crate::failure::Failure;
 use crate::login;
+use api::steer::{InterfaceView, SteerView};
 use api::{Client, Fault, PortKind, PortView};
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -161,6 +162,7 @@ fn interfaces(asked: &Asked) -> String {
     let mut switches: Vec<String> = ports.iter().map(|port| port.switch.to_string()).collect();
     switches.dedup();
     points.extend(switches.iter().flat_map(|switch| of_switch(switch)));
+    points.extend(steered(&client));
     if ports.len() <= PORTS_MAX {
         points.extend(ports.iter().flat_map(of_port));
     }
@@ -171,6 +173,17 @@ fn interfaces(asked: &Asked) -> String {
         text += &format!("interface {{value={PREFIX}{point}}}{{display=suiro: {description}}}\n");
     }
     text
+}
+
+/// The interfaces that are steered in the kernel.
+fn steered(client: &Client) -> Vec<(String, String)> {
+    let view: Option<SteerView> = client.get("/v1/steer").ok();
+    let interfaces = view.into_iter().flat_map(|view| view.interfaces);
+    let point = |InterfaceView { name, .. }| {
+        let text = format!("interface {name}, before and after steering");
+        (format!("steer:{name}"), text)
+    };
+    interfaces.filter(InterfaceView::is_in_kernel).map(point).collect()
 }
 
 /// The points of a switch, beside its ports.

@@ -5,6 +5,7 @@
 
 use crate::failure::Failure;
 use crate::login;
+use api::steer::{InterfaceView, SteerView};
 use api::{Client, GuestView, OffloadView, PartView, PortView, SliceView, SwitchView};
 use clap::Command;
 use clap_complete::Shell;
@@ -109,14 +110,22 @@ fn points() -> Vec<CompletionCandidate> {
         [
             (name.to_string(), "all ports of a switch".to_owned()),
             (format!("controller:{name}"), "packet-ins and packet-outs".to_owned()),
+            (format!("openflow:{name}"), "OpenFlow messages of a switch".to_owned()),
             (format!("drops:{name}"), "frames lost at a switch".to_owned()),
             (format!("passed:{name}"), "one frame in 32 of a switch".to_owned()),
         ]
     };
     let switches = answer("/v1/switches").into_iter().flat_map(of_switch);
+    let steering: Option<SteerView> = node().get("/v1/steer").ok();
+    let steered = steering.into_iter().flat_map(|view| view.interfaces);
+    let of_steered = |view: InterfaceView| {
+        let what = "frames before and after steering, and dropped";
+        view.is_in_kernel().then(|| (format!("steer:{}", view.name), what.to_owned()))
+    };
+    let steered = steered.filter_map(of_steered);
     let drops = ("drops".to_owned(), "frames lost anywhere".to_owned());
     let passed = ("passed".to_owned(), "one frame in 32 of all".to_owned());
-    candidates(ports.chain(switches).chain([drops, passed]))
+    candidates(ports.chain(switches).chain(steered).chain([drops, passed]))
 }
 
 fn policies() -> Vec<CompletionCandidate> {

@@ -298,6 +298,45 @@ struct steer_event {
 	__u64 words[STEER_WORDS]; /* key of the frame */
 };
 
+/* Who looks at frames: the value of map `look`. */
+struct steer_look {
+	__u32 bytes; /* of each frame that are shown; 0: nobody looks */
+	__u32 is_gone; /* 1: the interface is steered no more; for who looks still */
+};
+
+/* Where a frame is seen: steer_shown.side. */
+#define STEER_BEFORE 0 /* as it came */
+#define STEER_AFTER 1 /* to the stack, or to the next stage: on the core where that is */
+#define STEER_DROPPED 2
+#define STEER_SIDES 3
+
+/* Bytes of the ring of frames, and most of one frame in it. */
+#define STEER_FRAMES_BYTES 1048576
+#define STEER_SHOWN_MAX 1984
+
+/* What the ring of frames carries, before the frame's first bytes. */
+struct steer_shown {
+	__u64 at_ns;
+	__u32 len; /* of the frame */
+	__u32 kept; /* bytes of it that follow */
+	__u32 unit; /* STEER_NO_UNIT if it is of none, or that is not known yet */
+	__u32 queue; /* of the interface; before only */
+	__u16 cpu; /* where it is seen */
+	__u16 to; /* core of its unit; STEER_UNDECIDED if there is none */
+	__u8 side;
+	__u8 verdict; /* STEER_MISSED, ...; of no meaning before */
+	__u8 flags; /* of its unit */
+	__u8 reason; /* of its unit */
+};
+#define STEER_NO_UNIT 0xffffffff
+
+/* The value of map `shown`; key: core * STEER_SIDES + side. Only its core writes it. */
+struct steer_shown_count {
+	__u64 frames; /* for which there was a record */
+	__u64 lost; /* for which there was no room */
+	__u64 ns; /* that it took */
+};
+
 /* One core of the core table; see place::Core. */
 struct steer_table_core {
 	__u32 load; /* all stages, parts per million */

@@ -19,7 +19,7 @@
 #include "hash.h"
 #include "index.h"
 
-#define NO_UNIT 0xffffffff
+#define NO_UNIT STEER_NO_UNIT
 /* Of datagrams in pieces that stay where they come in. */
 #define STAYS 0xfffffffe
 /* The same of datagrams that no entry matches, which another stage may want. */
@@ -65,6 +65,7 @@ struct bench {
 	struct found found;
 	__u64 place; /* index.h */
 	struct summing summing;
+	__u32 unit; /* that it goes with; NO_UNIT until that is known */
 };
 
 struct {

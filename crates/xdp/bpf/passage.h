@@ -66,6 +66,11 @@ struct passage {
 	__u32 bytes;
 };
 
+/* How a frame ends: the program's action, and above it why, for those who look (shown.h). */
+#define ENDED(action, verdict) ((verdict) << 8 | (action))
+#define ACTION_OF(ended) ((ended) & 0xff)
+#define VERDICT_OF(ended) ((ended) >> 8)
+
 static __always_inline void count(__u32 what, __u32 bytes)
 {
 	struct steer_count *counter = bpf_map_lookup_elem(&steered, &what);
@@ -98,14 +103,14 @@ static __always_inline int pass(__u32 verdict, __u32 bytes)
 {
 	note_received(bytes);
 	count(verdict, bytes);
-	return XDP_PASS;
+	return ENDED(XDP_PASS, verdict);
 }
 
 static __always_inline int drop(__u32 verdict, struct steer_unit *unit, __u32 bytes)
 {
 	__sync_fetch_and_add(&unit->dropped, 1);
 	count(verdict, bytes);
-	return XDP_DROP;
+	return ENDED(XDP_DROP, verdict);
 }
 
 /* Not inlined, for the object's type information to have the struct. */

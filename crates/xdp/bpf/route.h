@@ -124,7 +124,7 @@ static __always_inline int send(struct xdp_md *ctx, const struct passage *passag
 		count(STEER_SUMMED, passage->bytes);
 	__sync_fetch_and_add(&ring->sent, 1);
 	count(STEER_SENT, passage->bytes);
-	return XDP_REDIRECT;
+	return ENDED(XDP_REDIRECT, STEER_SENT);
 }
 
 /* Another core moved the unit while this one looked: the frame is counted there, so it goes there. */

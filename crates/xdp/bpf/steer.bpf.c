@@ -19,6 +19,7 @@
 #include "passage.h"
 #include "place.h"
 #include "route.h"
+#include "shown.h"
 #include "stages.h"
 
 /* What a group is placed by is the group, not the flow that came first. */
@@ -85,13 +86,18 @@ static __always_inline int steer(struct xdp_md *ctx, struct passage *passage, __
 	return move(ctx, passage, unit, number, state, wanted, route);
 }
 
+/* No verdict: it was shown already. */
+#define IS_SHOWN 0xff
+
 /* The next stage has it, or the kernel's stack on this core where there is none. */
 static __always_inline int hand_on(struct xdp_md *ctx, __u32 verdict, __u32 bytes)
 {
 	count(verdict, bytes);
+	/* Before the call of a stage, which does not come back. */
+	show(ctx, STEER_AFTER, verdict, NO_UNIT);
 	run_stages(ctx, SUIRO_STAGE_WORKER);
 	note_received(bytes);
-	return XDP_PASS;
+	return ENDED(XDP_PASS, IS_SHOWN);
 }
 
 /* A frame that no entry matches stays; remembered, for the entry that may come. */
@@ -164,15 +170,15 @@ static __always_inline __u32 unit_of_fragment(const struct packet *packet, __u32
 }
 
 /* A piece whose datagram cannot be put together any more. */
-static __always_inline int drop_piece(__u32 number, __u32 bytes)
+static __always_inline int drop_piece(struct bench *bench, __u32 number, __u32 bytes)
 {
 	struct steer_unit *unit = bpf_map_lookup_elem(&units, &number);
 
+	bench->unit = number;
 	return unit ? drop(STEER_PIECE, unit, bytes) : pass(STEER_ODD, bytes);
 }
 
-SEC("xdp.frags")
-int suiro_steer(struct xdp_md *ctx)
+static __always_inline int steer_frame(struct xdp_md *ctx)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
 	struct passage passage = {};
@@ -186,6 +192,7 @@ int suiro_steer(struct xdp_md *ctx)
 	if (!passage.config || !passage.bench || !here)
 		return hand_on(ctx, STEER_ODD, passage.bytes);
 	here->arrived++;
+	passage.bench->unit = NO_UNIT;
 	dissect(&passage.bench->packet, data, end, passage.config->vxlan_port);
 	if (!passage.bench->packet.is_ip && !is_named_arp(&passage))
 		return hand_on(ctx, STEER_NOT_IP, passage.bytes);
@@ -202,7 +209,7 @@ int suiro_steer(struct xdp_md *ctx)
 	if (number == STAYS)
 		return pass(STEER_UNSUMMED, passage.bytes);
 	if (number != NO_UNIT && number & IS_LOST)
-		return drop_piece(number & ~IS_LOST, passage.bytes);
+		return drop_piece(passage.bench, number & ~IS_LOST, passage.bytes);
 	if (number == NO_UNIT) {
 		classify(passage.bench, passage.config);
 		number = unit_of(&passage);
@@ -210,7 +217,31 @@ int suiro_steer(struct xdp_md *ctx)
 	}
 	if (number == NO_UNIT)
 		return miss(ctx, &passage);
+	passage.bench->unit = number;
 	return steer(ctx, &passage, number);
+}
+
+/* What was sent to another core is shown there. */
+static __always_inline void show_end(struct xdp_md *ctx, int ended)
+{
+	__u32 zero = 0, action = ACTION_OF(ended);
+	const struct bench *bench;
+
+	if (action == XDP_REDIRECT || VERDICT_OF(ended) == IS_SHOWN || !looked_at())
+		return;
+	bench = bpf_map_lookup_elem(&benches, &zero);
+	show(ctx, action == XDP_DROP ? STEER_DROPPED : STEER_AFTER, VERDICT_OF(ended), bench ? bench->unit : NO_UNIT);
+}
+
+SEC("xdp.frags")
+int suiro_steer(struct xdp_md *ctx)
+{
+	int ended;
+
+	show(ctx, STEER_BEFORE, 0, NO_UNIT);
+	ended = steer_frame(ctx);
+	show_end(ctx, ended);
+	return ACTION_OF(ended);
 }
 
 /* Whether the unit's frames are dropped for another unit's urgent move. */
@@ -219,8 +250,7 @@ static __always_inline int is_ordinary(const struct steer_unit *unit)
 	return unit && !(unit->flags & STEER_IS_PRIORITY);
 }
 
-SEC("xdp.frags/cpumap")
-int suiro_arrive(struct xdp_md *ctx)
+static __always_inline int arrive_frame(struct xdp_md *ctx, __u32 *unit)
 {
 	__u32 bytes = ctx->data_end - ctx->data, zero = 0, cpu = bpf_get_smp_processor_id(), key;
 	const struct steer_config *known = bpf_map_lookup_elem(&config, &zero);
@@ -229,7 +259,6 @@ int suiro_arrive(struct xdp_md *ctx)
 	struct steer_unit *owner;
 	struct steer_clock *clock;
 	int is_purged = 0;
-	__u32 unit;
 
 	/* Only the queue's thread writes this. */
 	if (ring) {
@@ -238,21 +267,33 @@ int suiro_arrive(struct xdp_md *ctx)
 	}
 	if ((void *)(label + 1) > (void *)(long)ctx->data)
 		return pass(STEER_UNKNOWN, bytes);
-	unit = label->unit;
+	key = label->unit;
 	if (!known || label->tag != known->tag || bpf_xdp_adjust_meta(ctx, sizeof(*label)))
 		return pass(STEER_UNKNOWN, bytes);
+	*unit = key;
 	if (is_purged) {
-		owner = bpf_map_lookup_elem(&units, &unit);
+		owner = bpf_map_lookup_elem(&units, unit);
 		if (is_ordinary(owner)) {
-			note_gone(unit, cpu);
+			note_gone(*unit, cpu);
 			return drop(STEER_DRAINING, owner, bytes);
 		}
 	}
 	key = known->slot * STEER_CPUS + cpu;
 	clock = bpf_map_lookup_elem(&clocks, &key);
-	note_done(unit, cpu, clock ? volatile_read(clock->epoch) : 0, 0, bytes);
+	note_done(*unit, cpu, clock ? volatile_read(clock->epoch) : 0, 0, bytes);
 	note_received(bytes);
-	return XDP_PASS;
+	/* Counted where it was sent. */
+	return ENDED(XDP_PASS, STEER_SENT);
+}
+
+SEC("xdp.frags/cpumap")
+int suiro_arrive(struct xdp_md *ctx)
+{
+	__u32 unit = NO_UNIT;
+	int ended = arrive_frame(ctx, &unit);
+
+	show(ctx, ACTION_OF(ended) == XDP_DROP ? STEER_DROPPED : STEER_AFTER, VERDICT_OF(ended), unit);
+	return ACTION_OF(ended);
 }
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

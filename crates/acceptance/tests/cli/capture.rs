@@ -1,23 +1,12 @@
 //! Captures as their users have them: a file that tshark reads, one id for a packet at each point, and exact counts.
 
+pub use acceptance::tshark;
 use acceptance::{Background, Kind, Lab, privileged, suiro, until};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
-
-/// What tshark says of some fields, packet by packet.
-pub fn tshark(file: &Path, filter: &str, fields: &[&str]) -> Vec<Vec<String>> {
-    let mut command = Command::new("tshark");
-    command.arg("-r").arg(file).args(["-Y", filter, "-T", "fields"]);
-    for field in fields {
-        command.args(["-e", field]);
-    }
-    let output = command.output().expect("tshark is missing: run `make setup` as root");
-    let text = String::from_utf8(output.stdout).unwrap();
-    text.lines().map(|line| line.split('\t').map(str::to_owned).collect()).collect()
-}
 
 /// A guest on a TAP of switch `sw0`, a vlink to `sw1`, which rewrites what passes, and a guest there on a packet socket.
 fn two_switches() -> Lab {

@@ -52,6 +52,13 @@ pub struct InterfaceView {
     pub moves: u64,
 }
 
+impl InterfaceView {
+    /// Whether programs in the kernel steer its frames, and not a switch's workers.
+    pub fn is_in_kernel(&self) -> bool {
+        self.hook.is_some() && !self.name.starts_with(super::SWITCH_PREFIX)
+    }
+}
+
 /// What is wrong with a thing, at which step, and what to do.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct FaultView {

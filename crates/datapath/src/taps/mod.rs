@@ -35,12 +35,14 @@ mod flight;
 mod point;
 mod record;
 mod share;
+mod sieve;
 mod verdict;
 
 pub use capture::{Capture, CaptureId, Counted, Wanted};
 pub use filter::Filter;
 pub use point::{Point, Sides};
 pub use record::{Captured, What};
+pub use sieve::Sieve;
 pub use verdict::{Verdict, Whither};
 
 use crate::clock::Clock;

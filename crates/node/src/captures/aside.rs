@@ -79,6 +79,19 @@ impl Aside {
         waiting.notes.insert(place.map_or(0, |place| place + 1), note);
     }
 
+    /// There was no time in the budget for one.
+    pub fn refuse(&self, point: usize) {
+        let mut waiting = self.lock();
+        let counted = &mut waiting.counted[point - self.first];
+        counted.matched += 1;
+        counted.over_budget += 1;
+    }
+
+    /// So much time was spent at a point.
+    pub fn charge(&self, point: usize, ns: u64) {
+        self.lock().counted[point - self.first].spent_ns += ns;
+    }
+
     /// So many were lost at a point before they came here.
     pub fn lose(&self, point: usize, many: u64) {
         let mut waiting = self.lock();

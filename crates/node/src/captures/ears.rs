@@ -2,6 +2,7 @@
 //!
 //! While nobody listens a message costs one load. Lock: one mutex a switch, held while a message is handed to each capture.
 
+use super::Look;
 use super::aside::{Aside, Note};
 use ::capture::{Direction, upper};
 use api::Transport;
@@ -96,6 +97,8 @@ pub struct Listening {
     ears: Arc<Ears>,
     ear: Arc<Ear>,
 }
+
+impl Look for Listening {}
 
 impl Drop for Listening {
     fn drop(&mut self) {

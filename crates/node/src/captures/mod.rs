@@ -15,6 +15,7 @@ mod aside;
 mod asker;
 mod ears;
 mod file;
+mod lookouts;
 
 use crate::feed::Feed;
 use api::CaptureSpec;
@@ -33,6 +34,7 @@ pub use aside::{Aside, Note};
 pub use asker::Asker;
 pub use ears::{Ear, Ears, Listening, Spoken, Wire};
 pub use file::{Names, PointName};
+pub use lookouts::{Lookouts, Watcher, Watching};
 
 /// Between two looks into rings that are nearly empty.
 const PAUSE: Duration = Duration::from_millis(2);
@@ -72,7 +74,13 @@ pub struct Shown {
 }
 
 /// Somebody who puts what he sees into an [`Aside`].
-pub type Source = Box<dyn Send>;
+pub type Source = Box<dyn Look + Send>;
+
+/// What a capture's thread does for one of its [`Source`]s.
+pub trait Look {
+    /// Fetches what was seen until now; not needed where it comes by itself.
+    fn look(&mut self) {}
+}
 
 /// A loss, or a frame that passed, of before.
 pub struct Past {
@@ -203,6 +211,7 @@ impl Drain {
         }
         while !self.running.stop.load(Relaxed) && !self.sender.is_closed() {
             let until = MonotonicClock.now().0.saturating_sub(WINDOW.as_nanos() as u64);
+            self.look();
             let more = self.carry(Nanos(until));
             *lock(&self.running.counted) = self.counted();
             match more {
@@ -212,11 +221,16 @@ impl Drain {
             }
         }
         self.datapath.end_capture(&self.capture);
+        self.look();
         self.sources.clear();
         while self.carry(Nanos(u64::MAX)).is_some_and(|taken| taken > 0) {}
         let counted = self.counted();
         let end = self.file.end(real_time(), &counted);
         self.send(end);
+    }
+
+    fn look(&mut self) {
+        self.sources.iter_mut().for_each(|source| source.look());
     }
 
     /// Sends what was before; false when the reader has gone.

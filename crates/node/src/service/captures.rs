@@ -1,7 +1,7 @@
 //! Captures, by names of switches and ports.
 
 use super::Node;
-use super::asides;
+use super::asides::{self, Sight};
 use super::directory::{Directory, Member, MemberPort, MemberState};
 use crate::captures::{Asker, Past, PointName, Running, Shown};
 use crate::offload;
@@ -63,7 +63,18 @@ impl Node {
             let fault = Fault::new("capture", "begin it", error.to_string(), remedy);
             Refusal::new(Why::Impossible, fault)
         })?;
-        let (aside, sources) = asides::watch(places, (points.len(), snap), &spec, &who);
+        let sight = Sight {
+            spec: &spec,
+            first: points.len(),
+            snap,
+            looks_at: snap.max(ID_BYTES),
+            filter: &wanted.filter,
+            share: &share,
+            key,
+            who: &who,
+        };
+        let watched = self.watch(places, &sight);
+        let (aside, sources) = watched.inspect_err(|_| self.datapath.end_capture(&capture))?;
         let CaptureId(id) = capture.id();
         let payload = spec.payload.map(|bytes| format!(" with {bytes} bytes of payload"));
         let text = format!("{}{} by {who}", spec.points.join(" "), payload.unwrap_or_default());

@@ -58,7 +58,7 @@ pub use start::{OnConflict, StartError, StartFault};
 
 use crate::agent::steering::Desk;
 use crate::agent::{Lot, Names};
-use crate::captures::Captures;
+use crate::captures::{Captures, Lookouts};
 use crate::circuits::Circuits;
 use crate::config::{ConfigFile, Host, NodeConfig};
 use crate::feed::Feed;
@@ -152,6 +152,8 @@ pub struct Node {
     guests: Arc<Guests>,
     circuits: Arc<Circuits>,
     captures: Captures,
+    /// Interfaces whose steered frames captures see.
+    lookouts: Lookouts,
     /// Guests and circuits in force.
     things: things::Shelf,
     /// Held by whoever changes what exists.
@@ -207,6 +209,7 @@ impl Node {
             guests: parts.guests,
             circuits: parts.circuits,
             captures: Captures::default(),
+            lookouts: Lookouts::default(),
             things: things::Shelf::default(),
             change: turns::Turns::default(),
             tls,

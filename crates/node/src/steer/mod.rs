@@ -34,7 +34,7 @@ use steer::{Agent, SteerError, SteerErrorKind};
 use surroundings::Scout;
 use tokio::sync::oneshot;
 use watch::Watch;
-use xdp::steer::Kernel;
+use xdp::steer::{Frames, Kernel, frames_of};
 
 enum Message {
     Ask(Box<dyn FnOnce(&mut Agent) + Send>),
@@ -91,6 +91,21 @@ impl Steer {
             Ok(done) => done.map_err(|error| refusal(&error)),
             Err(_) => Err(ended()),
         }
+    }
+
+    /// The frames of an interface, as steering's programs see them.
+    ///
+    /// # Errors
+    /// It is not steered, or by programs of an earlier version, which show none.
+    pub async fn frames(&self, interface: &str) -> Result<Frames, Refusal> {
+        let name = interface.to_owned();
+        self.ask(move |agent| {
+            if !agent.interface_names().contains(&name) {
+                return Err(SteerError::NotSteered { interface: name });
+            }
+            frames_of(&name).map_err(|source| SteerError::Open { interface: name, source })
+        })
+        .await
     }
 
     /// Ends the thread. Steering itself goes on in the kernel.

@@ -46,6 +46,15 @@ pub(crate) const EVENT_PLACED: u32 = 1;
 pub(crate) const EVENT_MOVED: u32 = 2;
 pub(crate) const EVENT_GIVEN_UP: u32 = 3;
 
+/// Where a frame is seen.
+pub(crate) const BEFORE: u8 = 0;
+pub(crate) const AFTER: u8 = 1;
+pub(crate) const DROPPED: u8 = 2;
+pub(crate) const SIDES: usize = 3;
+/// Most bytes of a frame in the ring of frames.
+pub(crate) const SHOWN_MAX: u32 = 1984;
+pub(crate) const NO_UNIT: u32 = u32::MAX;
+
 pub(crate) const TIMES: usize = 6;
 pub(crate) const NO_CLOCK: u32 = u32::MAX;
 pub(crate) const COUNTS: u32 = 15;
@@ -237,6 +246,47 @@ mirrors! {
         reserved: [u8; 3],
         /// FlowKey of the frame.
         words: [u64; WORDS],
+    }
+    /// `struct steer_look`.
+    SteerLook = "steer_look" {
+        /// Of each frame that are shown; 0: nobody looks.
+        bytes: u32,
+        /// 1: the interface is steered no more.
+        is_gone: u32,
+    }
+    /// `struct steer_shown`.
+    SteerShown = "steer_shown" {
+        /// At ns.
+        at_ns: u64,
+        /// Of the frame.
+        len: u32,
+        /// Bytes of it that follow.
+        kept: u32,
+        /// `NO_UNIT` if it is of none, or that is not known yet.
+        unit: u32,
+        /// Of the interface; before only.
+        queue: u32,
+        /// Where it is seen.
+        cpu: u16,
+        /// Core of its unit; UNDECIDED if there is none.
+        to: u16,
+        /// BEFORE, AFTER or DROPPED.
+        side: u8,
+        /// Of no meaning before.
+        verdict: u8,
+        /// Of its unit.
+        flags: u8,
+        /// Of its unit.
+        reason: u8,
+    }
+    /// `struct steer_shown_count`.
+    SteerShownCount = "steer_shown_count" {
+        /// For which there was a record.
+        frames: u64,
+        /// For which there was no room.
+        lost: u64,
+        /// That it took.
+        ns: u64,
     }
     /// `struct steer_table_core`.
     SteerTableCore = "steer_table_core" {

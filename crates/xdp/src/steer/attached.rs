@@ -2,7 +2,8 @@
 
 use super::abi::{
     ENTRY_FIRST, FCF_FIRST, FCF_UNITS, GROUPS_MAX, IS_PRIORITY, POLICY_HASH, POLICY_VSE,
-    ROUTE_NONE, SENT_BITS, SteerConfig, SteerDone, SteerTable, SteerUnit, UNDECIDED, WORDS,
+    ROUTE_NONE, SENT_BITS, SteerConfig, SteerDone, SteerLook, SteerTable, SteerUnit, UNDECIDED,
+    WORDS,
 };
 use super::entries::Entries;
 use super::error::SteerError;
@@ -63,6 +64,10 @@ const MAPS: [&str; 12] = [
     "steered",
 ];
 const EVENTS: &str = "events";
+/// For those who look at frames; what was attached by earlier versions has none.
+pub(crate) const LOOK: &str = "look";
+pub(crate) const FRAMES: &str = "frames";
+pub(crate) const SHOWN: &str = "shown";
 /// The hook's array of stages.
 const STAGES: &str = "stages";
 /// What the kernel's queue holds back of its room, in two batches (`ptr_ring` frees places by the cache line).
@@ -156,6 +161,8 @@ impl Attached {
             return Err(pin_error(&directory, "adopt it")(io::ErrorKind::NotFound.into()));
         }
         let own = Maps(directory);
+        // Whoever looked at frames has ended, in whatever way.
+        tell_lookers(&own, SteerLook { bytes: 0, is_gone: 0 });
         let config: Mapped<SteerConfig> = own.mapped("config")?;
         let interface = Interface { name: name.to_owned(), index: config.get(0).ifindex };
         Self::open(interface, own, config, host)
@@ -292,14 +299,22 @@ impl Attached {
             .map_err(|error| pin_error(&link, "open the link")(io::Error::other(error)))?;
         drop(pinned.unpin().map_err(pin_error(&link, "remove it"))?);
         host.free(queues, self.config.get(0).slot);
+        tell_lookers(&self.maps, SteerLook { bytes: 0, is_gone: 1 });
         remove(&self.directory)
+    }
+}
+
+/// Where there is such a map: programs of earlier versions have none.
+fn tell_lookers(own: &Maps, what: SteerLook) {
+    if let Ok(look) = own.mapped::<SteerLook>(LOOK) {
+        look.set(0, &what);
     }
 }
 
 fn load(host: &Path, directory: &Path, options: &Options) -> Result<Ebpf, SteerError> {
     let paths: Vec<(&str, PathBuf)> = MAPS
         .iter()
-        .chain([&EVENTS, &STAGES])
+        .chain([&EVENTS, &STAGES, &LOOK, &FRAMES, &SHOWN])
         .map(|map| (*map, directory.join(map)))
         .chain(SHARED_MAPS.iter().map(|map| (*map, host.join(map))))
         .collect();

@@ -3,6 +3,7 @@
 use super::SteerError;
 use super::abi::{EVENT_GIVEN_UP, EVENT_MOVED, EVENT_PLACED, SteerEvent};
 use super::attached::Attached;
+use crate::sys::steer::Record;
 use aya::maps::{MapData, RingBuf};
 use place::steering::FlowKey;
 use place::{CoreId, Reason, UnitId};

@@ -2,8 +2,8 @@
 
 use super::abi::{
     self, Packet, PacketSum, SteerClock, SteerConfig, SteerCore, SteerCount, SteerDone, SteerEntry,
-    SteerEvent, SteerLine, SteerMask, SteerMasks, SteerPlaced, SteerReceived, SteerRing,
-    SteerTable, SteerTableCore, SteerThread, SteerUnit,
+    SteerEvent, SteerLine, SteerLook, SteerMask, SteerMasks, SteerPlaced, SteerReceived, SteerRing,
+    SteerShown, SteerShownCount, SteerTable, SteerTableCore, SteerThread, SteerUnit,
 };
 use super::{OBJECTS, Steered};
 use crate::btf::{Btf, Layout};
@@ -33,6 +33,9 @@ fn structs_are_laid_out_as_in_the_programs() {
     same::<SteerReceived>(STEER);
     same::<SteerCount>(STEER);
     same::<SteerEvent>(STEER);
+    same::<SteerLook>(STEER);
+    same::<SteerShown>(STEER);
+    same::<SteerShownCount>(STEER);
     same::<SteerTableCore>(STEER);
     same::<SteerTable>(STEER);
     same::<SteerPlaced>(STEER);
@@ -56,7 +59,7 @@ fn define(name: &str) -> u64 {
 
 #[test]
 fn numbers_are_those_of_the_header() {
-    let numbers: [(&str, u64); 38] = [
+    let numbers: [(&str, u64); 43] = [
         ("STEER_WORDS", abi::WORDS as u64),
         ("STEER_FLOW_WORDS", abi::FLOW_WORDS as u64),
         ("STEER_FLOW_WORD5", place::steering::FLOW_WORD5),
@@ -93,6 +96,11 @@ fn numbers_are_those_of_the_header() {
         ("STEER_EVENT_PLACED", abi::EVENT_PLACED.into()),
         ("STEER_EVENT_MOVED", abi::EVENT_MOVED.into()),
         ("STEER_EVENT_GIVEN_UP", abi::EVENT_GIVEN_UP.into()),
+        ("STEER_BEFORE", abi::BEFORE.into()),
+        ("STEER_AFTER", abi::AFTER.into()),
+        ("STEER_DROPPED", abi::DROPPED.into()),
+        ("STEER_SIDES", abi::SIDES as u64),
+        ("STEER_SHOWN_MAX", abi::SHOWN_MAX.into()),
         ("STEER_TIMES", abi::TIMES as u64),
         ("STEER_COUNTS", abi::COUNTS.into()),
     ];
@@ -101,6 +109,7 @@ fn numbers_are_those_of_the_header() {
     }
     assert_eq!(define("STEER_UNITS"), u64::from(abi::ENTRY_FIRST + abi::ENTRIES_MAX));
     assert_eq!(define("STEER_NO_CLOCK"), u64::from(abi::NO_CLOCK));
+    assert_eq!(define("STEER_NO_UNIT"), u64::from(abi::NO_UNIT));
 }
 
 #[test]

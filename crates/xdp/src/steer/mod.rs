@@ -13,6 +13,7 @@
 //!   their flow group, or stay where they are ([`Unmatched`](place::steering::Unmatched)).
 //! * [`Unit`]: what is placed and moved as one. [`Attached::want`] asks for a move, [`Event`]s tell when it was made.
 //! * [`Steered`], [`Count`], [`CoreCount`]: what became of frames, and which core had them.
+//! * [`Frames`]: the frames themselves, before and after, for captures (`bpf/shown.h`). A test of a word at each place while nobody looks.
 //!
 //! ## A frame's way (`bpf/steer.bpf.c`)
 //!
@@ -53,6 +54,7 @@ mod enforcer;
 mod entries;
 mod error;
 mod events;
+mod frames;
 mod hash;
 mod host;
 mod index;
@@ -76,10 +78,11 @@ pub use attached::{Attached, Interface};
 pub use beside::places_missed;
 pub use counts::{CoreCount, Count, Steered};
 pub use dissect::{Dissected, Dissector};
-pub use enforcer::Kernel;
+pub use enforcer::{Kernel, frames_of};
 pub use entries::Entry;
 pub use error::{ChangeError, SteerError};
 pub use events::{Event, EventKind, Events};
+pub use frames::{Frames, Shown, ShownCount, ShownUnit, Side};
 pub use host::Host;
 pub use matching::Match;
 pub use options::Options;

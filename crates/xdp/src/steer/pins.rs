@@ -26,9 +26,14 @@ pub(crate) struct Pins {
 }
 
 impl Pins {
+    /// Those that are there.
+    pub(crate) fn below(root: &Path) -> Self {
+        Self { root: root.to_owned() }
+    }
+
     /// Makes the root; mounts the file system where it belongs by convention.
     pub(crate) fn at(root: &Path) -> Result<Self, SteerError> {
-        let pins = Self { root: root.to_owned() };
+        let pins = Self::below(root);
         bpffs::ready(root).map_err(pin_error(root, bpffs::STEP))?;
         pins.make().map_err(pin_error(root, bpffs::STEP))?;
         Ok(pins)

@@ -128,7 +128,8 @@ impl Attached {
     }
 }
 
-fn kind(id: UnitId) -> UnitKind {
+/// What a unit of that number is made of.
+pub(crate) fn kind(id: UnitId) -> UnitKind {
     let fcf = id.0.wrapping_sub(FCF_FIRST);
     match VmId::new((fcf >> 1) as u16) {
         _ if id.0 < FCF_FIRST => UnitKind::Group(id.0),

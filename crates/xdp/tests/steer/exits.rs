@@ -19,19 +19,19 @@ fn entry(priority: u32, fields: &[(Field, u128)], target: Target) -> Entry {
     Entry { matching, target, is_priority: false, wants_own_core: false, vm: None }
 }
 
-fn from_port(port: u16, core: u16) -> Entry {
+pub fn from_port(port: u16, core: u16) -> Entry {
     entry(10, &[(Field::TpSrc, port.into())], Target::Core(CoreId(core)))
 }
 
 /// Adds entries of which every frame is to know at once.
-fn put(attached: &mut Attached, entries: &[Entry]) -> Vec<UnitId> {
+pub fn put(attached: &mut Attached, entries: &[Entry]) -> Vec<UnitId> {
     let units = attached.insert(entries).expect("the kernel obliges");
     attached.settle_now().expect("the kernel obliges");
     units
 }
 
 /// The actions of a run of frames on core 0, and what they changed of the counters.
-fn play(attached: &Attached, frames: &[Vec<u8>]) -> (Vec<u32>, HashMap<Steered, u64>) {
+pub fn play(attached: &Attached, frames: &[Vec<u8>]) -> (Vec<u32>, HashMap<Steered, u64>) {
     let counts = || -> HashMap<_, _> {
         attached
             .counts()

@@ -3,6 +3,7 @@
 mod checksum;
 mod dissect;
 mod exits;
+mod frames;
 mod hook;
 mod lab;
 mod life;

@@ -12,7 +12,7 @@ mod change;
 mod interface;
 
 use super::pins::PIN_ROOT;
-use super::{Attached, Host, Interface, Options, SteerError};
+use super::{Attached, Frames, Host, Interface, Options, SteerError};
 use interface::Steered;
 use place::steering::{self, Enforcer, OpenError, Opener};
 use place::{Core, CoreTable, Stage};
@@ -20,7 +20,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice, socket_with
 use std::collections::HashMap;
 use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What all interfaces of the host share. Only the agent's thread takes the lock; it is there because an enforcer may be sent.
@@ -179,6 +179,15 @@ impl Opener for Kernel {
         })?;
         Ok(Box::new(Steered::new(self.shared.clone(), attached).map_err(refused)?))
     }
+}
+
+/// The frames of an interface of this namespace, as its programs see them.
+///
+/// # Errors
+/// It is not steered, or by a version that shows none.
+pub fn frames_of(interface: &str) -> Result<Frames, OpenError> {
+    index(interface).map_err(|_| OpenError::NoInterface)?;
+    Frames::open(Path::new(PIN_ROOT), &pin_name(interface)).map_err(refused)
 }
 
 fn options(asked: &steering::Options, table: &CoreTable) -> Options {
