@@ -109,6 +109,34 @@ fn what_people_ask_is_answered_by_one_command_each() {
 }
 
 #[test]
+fn the_reply_is_followed_from_where_the_packet_left() {
+    if !privileged() {
+        return;
+    }
+    let place = place();
+    let rules = [
+        "priority=9,tcp,in_port=vm1,tp_dst=80,actions=mod_nw_dst:10.0.1.8,output:vm2",
+        "priority=9,tcp,in_port=vm2,nw_src=10.0.1.8,tp_src=80,actions=mod_nw_src:10.0.0.9,output:vm1",
+        "priority=8,tcp,in_port=vm1,tp_dst=81,actions=output:vm2",
+        "priority=7,tcp,in_port=vm1,tp_dst=82,actions=output:vm2",
+        "priority=7,tcp,in_port=vm2,tp_src=82,tp_dst=4000,actions=output:vm1",
+    ];
+    place.suiro(&[&["flow", "add", "sw0"][..], &rules].concat());
+    let ask = |port: u16| format!("in_port=vm1,tcp,nw_src=10.0.0.5,nw_dst=10.0.0.9,tp_dst={port}");
+    let back = ["BACK from sw0:vm2", "tcp,in_port=vm2,nw_src=10.0.1.8,nw_dst=10.0.0.5,tp_src=80"];
+    let leaves = ["LEAVES by sw0:vm1 as tcp,nw_src=10.0.0.9,nw_dst=10.0.0.5,tp_src=80"];
+    answers(&place, &ask(80), &["--back"], 0, &[&back[..], &leaves].concat());
+    let lost = ["in_port=vm2,nw_src=10.0.0.9,nw_dst=10.0.0.5,tp_src=81", "DROPPED no_match"];
+    answers(&place, &ask(81), &["--back"], 4, &[&["BACK from sw0:vm2"][..], &lost].concat());
+    answers(&place, &ask(82), &["--back"], 0, &["its way depends on tp_dst"]);
+    answers(&place, &ask(83), &["--back"], 4, &["BACK nothing: no copy leaves"]);
+    let said = why(&place, &ask(80), &["--back", "--json"]);
+    let told: Value = serde_json::from_str(&said.out).unwrap();
+    assert_eq!(told["back"][0]["from"], "sw0:vm2");
+    assert_eq!(told["back"][0]["why"]["exits"][0]["port"], "vm1");
+}
+
+#[test]
 fn a_meter_that_is_over_its_rate_is_named_and_asking_takes_nothing_from_it() {
     if !privileged() {
         return;

@@ -23,6 +23,9 @@ pub struct PacketArgs {
     /// Its length in bytes, from the Ethernet header on; as long as its headers when left out
     #[arg(long, value_name = "BYTES")]
     pub len: Option<u32>,
+    /// Then say what becomes of the reply, which comes in where the packet left
+    #[arg(long)]
+    pub back: bool,
     /// Then look for so long, such as 5s, where the real packets of its flow are seen
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub live: Option<Duration>,

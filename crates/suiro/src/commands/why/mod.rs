@@ -1,5 +1,6 @@
 //! `suiro why`: what becomes of a packet, and of those like it that come now.
 
+mod back;
 mod file;
 mod live;
 mod page;
@@ -13,36 +14,51 @@ use std::io::Read;
 
 /// Asks and says; a packet that is dropped has an exit code of its own.
 pub fn run(context: &Context, args: PacketArgs) -> Result<(), Failure> {
-    let time = args.live;
+    let (time, is_back) = (args.live, args.back);
     let (switch, question) = question(args)?;
     let path = format!("/v1/switches/{switch}/why");
     let answer: WhyAnswer = context.client.send(Method::POST, &path, &question)?;
-    match time {
-        None => context.print(&answer, page::page)?,
-        Some(time) => {
-            let live = live::look(context, &answer, time)?;
-            let both = Both { why: &answer, live: &live };
-            let page =
-                |both: &Both<'_>| page::page(both.why) + &live::page(both.live, both.why, time);
-            context.print(&both, page)?;
+    let back = match is_back {
+        true => Some(back::ask(context, &answer, question.len)?),
+        false => None,
+    };
+    let live = time.map(|time| live::look(context, &answer, time)).transpose()?;
+    let is_dropped = is_dropped(&answer, back.as_deref());
+    match (&back, &live) {
+        (None, None) => context.print(&answer, page::page)?,
+        _ => {
+            let page = |all: &All<'_>| {
+                let back = all.back.as_deref().map_or_else(String::new, page::back);
+                let live = all.live.as_ref().zip(time);
+                let live =
+                    live.map_or_else(String::new, |(seen, time)| live::page(seen, all.why, time));
+                page::page(all.why) + &back + &live
+            };
+            context.print(&All { why: &answer, back, live }, page)?;
         }
     }
-    match answer.verdict {
-        WhyVerdict::Dropped => Err(Failure::Dropped),
-        WhyVerdict::Leaves | WhyVerdict::Controller | WhyVerdict::Storm => Ok(()),
-    }
+    if is_dropped { Err(Failure::Dropped) } else { Ok(()) }
 }
 
-/// What is foretold, and what was seen.
+/// Whether the packet, or its reply from any exit, is dropped.
+fn is_dropped(answer: &WhyAnswer, back: Option<&[back::Back]>) -> bool {
+    let replies = back.into_iter().flatten().filter_map(|back| back.why.as_ref());
+    std::iter::once(answer).chain(replies).any(|answer| answer.verdict == WhyVerdict::Dropped)
+}
+
+/// What is foretold, of the reply too, and what was seen.
 #[derive(Serialize)]
-struct Both<'a> {
+struct All<'a> {
     why: &'a WhyAnswer,
-    live: &'a live::Live,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    back: Option<Vec<back::Back>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    live: Option<live::Live>,
 }
 
 /// The question, and the switch that is asked.
 fn question(args: PacketArgs) -> Result<(SwitchName, WhyQuestion), Failure> {
-    let PacketArgs { switch, flow, packet, from_capture, len, live: _ } = args;
+    let PacketArgs { switch, flow, packet, from_capture, len, back: _, live: _ } = args;
     if let Some(place) = from_capture {
         let (switch, question) = file::question(&place, switch, flow)?;
         return Ok((switch, WhyQuestion { len: len.or(question.len), ..question }));

@@ -1,5 +1,6 @@
 //! The answer, as people read it.
 
+use super::back::Back;
 use api::{
     WhyAnswer, WhyCost, WhyDifference, WhyExit, WhyNear, WhyPlace, WhyRule, WhyStep, WhyVerdict,
     WhyWait,
@@ -22,6 +23,19 @@ pub fn page(answer: &WhyAnswer) -> String {
         text += &step(told, number + width.unwrap_or_default() + 3);
     }
     text + &verdict(answer) + &processed(&answer.place)
+}
+
+/// The replies' ways.
+pub fn back(ways: &[Back]) -> String {
+    let way = |way: &Back| {
+        let told = way.why.as_ref().map(page);
+        let unknown = way.unknown.as_ref().map(|fault| format!("  {fault}\n"));
+        format!("BACK from {}\n{}", way.from, told.or(unknown).unwrap_or_default())
+    };
+    match ways {
+        [] => "BACK nothing: no copy leaves\n".into(),
+        _ => ways.iter().map(way).collect(),
+    }
 }
 
 fn step(told: &WhyStep, indent: usize) -> String {
