@@ -20,7 +20,7 @@ pub const CAPTURE_BUDGET: u8 = 5;
 #[serde(deny_unknown_fields)]
 pub struct CaptureSpec {
     /// Where: `SWITCH:PORT`, with `:rx` or `:tx` for one side only, or `:outside` for a tunnel's packets on the underlay; `SWITCH` for all of its ports;
-    /// `tunnel:PORT:outside` or `:inside`, and `link:PORT` for both ends of a vlink of that name, in whichever switch; `controller:SWITCH` for packet-ins and packet-outs; `openflow:SWITCH` for the messages of its sessions, which no match or filter is of; `steer:INTERFACE` for frames at steering's programs in the kernel, with `:before`, `:after` or `:dropped` for one side only; `drops` or `drops:SWITCH` for
+    /// `tunnel:PORT:outside` or `:inside`, and `link:PORT` for both ends of a vlink of that name, in whichever switch; `controller:SWITCH` for packet-ins and packet-outs; `openflow:SWITCH` for the messages of its sessions, which no match or filter is of; `queue:SWITCH:PORT:N` for frames that come to an egress queue, leave it or are dropped by it, without `N` for all queues of the port; `steer:INTERFACE` for frames at steering's programs in the kernel, with `:before`, `:after` or `:dropped` for one side only; `drops` or `drops:SWITCH` for
     /// what is lost; `passed` or `passed:SWITCH` for one in 32 of the frames that come in.
     #[schema(example = json!(["sw0:vm1", "drops"]))]
     pub points: Vec<String>,

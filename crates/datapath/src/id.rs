@@ -20,4 +20,6 @@ pub(crate) enum Side {
     Tx = 2,
     /// Of a tunnel, on the underlay: both ways.
     Outside = 4,
+    /// Of its queues: into them and out of them.
+    Queue = 8,
 }

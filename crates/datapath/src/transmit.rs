@@ -122,6 +122,7 @@ impl Transmit<'_> {
                 }
                 let lane = entry.lane();
                 let frame = waiting.to_send(self.bodies, ids);
+                departure.show(shaper.queue(lane), Side::Rx, &[frame], &cx);
                 if let Err(reason) = check(exit, &waiting) {
                     departure.lose(shaper.queue(lane), reason, &frame, &mut cx);
                     continue;

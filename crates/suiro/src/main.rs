@@ -22,6 +22,7 @@ mod login;
 mod names;
 mod place;
 mod plural;
+mod points;
 mod secret;
 mod table;
 mod terminal;

@@ -5,7 +5,7 @@
 
 use crate::failure::Failure;
 use crate::login;
-use api::steer::{InterfaceView, SteerView};
+use crate::points;
 use api::{Client, GuestView, OffloadView, PartView, PortView, SliceView, SwitchView};
 use clap::Command;
 use clap_complete::Shell;
@@ -50,7 +50,7 @@ fn named(command: Command, noun: &str) -> Command {
             ("port" | "ports", _) => ports,
             ("interface" | "interfaces", _) => interfaces,
             ("netns" | "session_netns", _) => namespaces,
-            ("points", "capture") => points,
+            ("points", "capture") => capture_points,
             ("name" | "names", "offload") => policies,
             ("part", _) | ("name", "part") => parts,
             ("slice", _) => slices,
@@ -101,10 +101,15 @@ fn ports() -> Vec<CompletionCandidate> {
 }
 
 /// Where frames can be seen: ports, all of a switch, its controllers, losses.
-fn points() -> Vec<CompletionCandidate> {
-    let ports = answer("/v1/ports").into_iter().map(|view: PortView| {
-        (format!("{}:{}", view.switch, view.name), format!("{} port", view.kind.word()))
-    });
+fn capture_points() -> Vec<CompletionCandidate> {
+    let of_port = |view: PortView| {
+        let PortView { switch, name, kind, .. } = &view;
+        let port = (format!("{switch}:{name}"), format!("{} port", kind.word()));
+        let queue = |id| (format!("queue:{switch}:{name}:{id}"), "queue of a port".to_owned());
+        let queues: Vec<_> = points::queues(&view).into_iter().map(queue).collect();
+        std::iter::once(port).chain(queues)
+    };
+    let ports = answer("/v1/ports").into_iter().flat_map(of_port);
     let of_switch = |view: SwitchView| {
         let name = view.name;
         [
@@ -116,13 +121,9 @@ fn points() -> Vec<CompletionCandidate> {
         ]
     };
     let switches = answer("/v1/switches").into_iter().flat_map(of_switch);
-    let steering: Option<SteerView> = node().get("/v1/steer").ok();
-    let steered = steering.into_iter().flat_map(|view| view.interfaces);
-    let of_steered = |view: InterfaceView| {
-        let what = "frames before and after steering, and dropped";
-        view.is_in_kernel().then(|| (format!("steer:{}", view.name), what.to_owned()))
-    };
-    let steered = steered.filter_map(of_steered);
+    let steered = points::steered(&node()).into_iter().map(|name| {
+        (format!("steer:{name}"), "frames before and after steering, and dropped".to_owned())
+    });
     let drops = ("drops".to_owned(), "frames lost anywhere".to_owned());
     let passed = ("passed".to_owned(), "one frame in 32 of all".to_owned());
     candidates(ports.chain(switches).chain(steered).chain([drops, passed]))

@@ -1,8 +1,11 @@
 //! Queues with rates as their user sees them: made and changed while the port carries on, kept over a crash, read again from the file.
 
-use acceptance::{Place, privileged, until};
+use crate::capture::begin;
+use acceptance::{Kind, Lab, Place, inside, privileged, tshark, until};
 use rustix::process::Signal;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::net::UdpSocket;
 
 /// Rates of a port and its queues, without counters.
 fn queues(place: &Place, port: &str) -> Value {
@@ -134,4 +137,63 @@ fn queues_of_the_file_change_on_sighup_while_the_port_carries_on() {
     place.signal(Signal::HUP);
     until("there are none", || queues(&place, "g1") == json!([null, []]));
     assert_eq!(openings(&place), 1);
+}
+
+#[test]
+fn a_capture_of_a_queue_shows_what_waits_leaves_and_is_dropped_with_one_id() {
+    if !privileged() {
+        return;
+    }
+    const SENT: usize = 200;
+    let lab = Lab::running(&["g1", "g2"]);
+    lab.suiro(&["switch", "add", "sw0", "--fail-mode", "secure"]);
+    for guest in ["g1", "g2"] {
+        lab.connect("sw0", guest, Kind::Tap);
+    }
+    lab.suiro(&["queue", "add", "sw0", "g2", "5", "--max-rate", "1M"]);
+    let rules =
+        ["priority=1,actions=NORMAL", "priority=9,udp,in_port=g1,actions=set_queue:5,output:g2"];
+    lab.suiro(&[&["flow", "add", "sw0"][..], &rules].concat());
+    until("the guests talk", || lab.talk("g1", "g2"));
+    let file = lab.path("queue.pcapng");
+    let name = file.display().to_string();
+    let capture = begin(&lab, &["queue:sw0:g2:5", "-w", &name, "--budget", "100%"]);
+    inside(&lab.guest("g1"), || {
+        let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
+        for number in 0..SENT {
+            socket.send_to(&[number as u8; 1400], (Lab::ip("g2"), 7)).unwrap();
+        }
+    });
+    let counted = |field: &str| {
+        let queues = lab.json(&["queue", "list", "sw0", "g2"]);
+        queues[0]["queue"][0][field].as_u64().unwrap_or(0) as usize
+    };
+    until("all have come", || {
+        counted("tx_frames") + counted("tx_errors") + counted("waiting") == SENT
+    });
+    let said = capture.end(Signal::INT);
+    assert!(said.contains(" 0 lost for want of room"), "{said}");
+
+    let fields = [
+        "frame.packet_id",
+        "frame.packet_flags_direction",
+        "frame.comment",
+        "frame.interface_queue",
+    ];
+    let mut ways = BTreeMap::<String, Vec<String>>::new();
+    for row in tshark(&file, "udp.dstport == 7", &fields) {
+        assert!(row[2].contains("switch=sw0 port=g2 queue=5 core="), "{row:?}");
+        assert_eq!(row[3], "5");
+        let is_lost = row[2].starts_with("drop=queue_full ");
+        let what = if is_lost { "lost".to_owned() } else { row[1].clone() };
+        ways.entry(row[0].clone()).or_default().push(what);
+    }
+    assert_eq!(ways.len(), SENT, "as many ids as datagrams");
+    let (into, out) = ("0x00000001", "0x00000002");
+    let many = |wanted: &[&str]| ways.values().filter(|way| *way == wanted).count();
+    let (left, lost, wait) = (many(&[into, out]), many(&[into, "lost"]), many(&[into]));
+    assert!(left > 0 && lost > 0, "{left} left, {lost} lost, {wait} wait");
+    assert_eq!(left + lost + wait, SENT);
+    let refused = lab.says(&["capture", "queue:sw0:g1:5", "-w", "-"]);
+    assert!(refused.err.contains("the port has no such queue"), "{}", refused.err);
 }

@@ -49,6 +49,7 @@ impl Departure<'_> {
         if self.shared.is_tapped(Side::Tx) {
             cx.taps.sent(self.shared.at, cx.now, frames);
         }
+        self.show(queue, Side::Tx, frames, cx);
         let before = cx.touching.replace(Touch::Tx(self.ix));
         let sent = self.queue.tx(frames, self.shared.at(cx.drops));
         cx.touching.set(before);
@@ -56,6 +57,20 @@ impl Departure<'_> {
         counters.tx.add(sent);
         counters.tx_drops.take(cx.drops);
         queue.counters[cx.worker].count(frames.len() as u64, sent);
+    }
+
+    /// Shows frames that come to the queue, or leave it, to captures that look there.
+    #[inline]
+    pub(crate) fn show(
+        &self,
+        queue: &QueueShared,
+        side: Side,
+        frames: &[TxFrame<'_>],
+        cx: &Sending<'_>,
+    ) {
+        if self.shared.is_tapped(Side::Queue) {
+            cx.taps.queued((self.shared.at, queue.id), side, cx.now, frames);
+        }
     }
 
     /// Ends a frame of the queue that does not leave.
@@ -68,6 +83,9 @@ impl Departure<'_> {
         cx: &mut Sending<'_>,
     ) {
         cx.drops.at(self.shared.at).lose(reason, frame);
+        if self.shared.is_tapped(Side::Queue) {
+            cx.taps.queue_lost((self.shared.at, queue.id), reason, frame);
+        }
         self.shared.counters[cx.worker].tx_drops.take(cx.drops);
         queue.counters[cx.worker].errors.add(1);
     }

@@ -12,6 +12,7 @@
 //! | vlink | where a frame enters the switch at its other end: tx of the one, rx of the other | the same for both |
 //! | a tunnel's outside | before the datagram's system call, and behind it | headers that we make, and the payload as it is on the wire |
 //! | controller | where a packet-in is queued, and before a packet-out's actions | as the frame is then |
+//! | queue | where a frame comes to it, whether or not it has to wait, where it leaves, and where it is lost | as it leaves the port |
 //! | drops | [`port::Drops::lose`] | the frame at hand; a number where nobody has it |
 //!
 //! | passed | a round: one frame in 32 of those that came in | the first 160; none of unread ones |
@@ -244,6 +245,33 @@ impl Taps {
         self.each((at, Side::Tx), now, frames.iter().copied(), (None, false));
     }
 
+    /// Frames that come to a port's queue ([`Side::Rx`]) or leave it ([`Side::Tx`]).
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn queued(
+        &self,
+        (at, queue): (PortAt, u32),
+        side: Side,
+        now: Nanos,
+        frames: &[TxFrame<'_>],
+    ) {
+        let sees = |point: &Point| point.sees_queue(at, queue);
+        self.show(sees, (at, side), now, frames.iter().copied(), (None, false));
+    }
+
+    /// A frame that a port's queue has no room for, or cannot get rid of.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn queue_lost(
+        &self,
+        (at, queue): (PortAt, u32),
+        reason: DropReason,
+        frame: &TxFrame<'_>,
+    ) {
+        let lost = Lost::Frame { head: frame.head, body: frame.body };
+        self.show_loss(|point| point.sees_queue(at, queue), at, reason, (&lost, self.clock.now()));
+    }
+
     /// A frame that crossed a vlink: it left by the one end and comes in by the other.
     #[cold]
     #[inline(never)]
@@ -304,12 +332,22 @@ impl Taps {
         (at, side): (PortAt, Side),
         now: Nanos,
         frames: impl Iterator<Item = TxFrame<'f>> + Clone,
+        tables: (Option<&Snapshot>, bool),
+    ) {
+        self.show(|point| point.sees(at, side), (at, side), now, frames, tables);
+    }
+
+    /// Frames, at the first point of each capture that sees them.
+    fn show<'f>(
+        &self,
+        sees: impl Fn(&Point) -> bool,
+        (at, side): (PortAt, Side),
+        now: Nanos,
+        frames: impl Iterator<Item = TxFrame<'f>> + Clone,
         (tables, are_pending): (Option<&Snapshot>, bool),
     ) {
         for tap in self.list().iter_mut() {
-            let Some(point) = tap.points.iter().position(|point| point.sees(at, side)) else {
-                continue;
-            };
+            let Some(point) = tap.points.iter().position(&sees) else { continue };
             let (frames, (count, _)) = (frames.clone(), frames.size_hint());
             tap.charged(&*self.clock, (point, count), |tap| {
                 for frame in frames {
@@ -341,6 +379,32 @@ impl Taps {
         verdicts.of(tables, at, now, &key)
     }
 
+    /// What is lost, at the first point of each capture that sees it.
+    fn show_loss(
+        &self,
+        sees: impl Fn(&Point) -> bool,
+        at: PortAt,
+        reason: DropReason,
+        (lost, now): (&Lost<'_>, Nanos),
+    ) {
+        for tap in self.list().iter_mut() {
+            let Some(point) = tap.points.iter().position(&sees) else { continue };
+            tap.charged(&*self.clock, (point, 1), |tap| {
+                // A number has no bytes that a filter could want or not.
+                let (is_wanted, bytes) = match *lost {
+                    Lost::Frame { head, body } => {
+                        (tap.wants((at, point), head, body), Bytes::of(head, body))
+                    }
+                    Lost::Elsewhere(_) => (tap.filter.takes_all(), Bytes::of(&[], Body::default())),
+                };
+                if is_wanted {
+                    tap.put(point, Front::of_loss((point, at), reason, now, lost), bytes);
+                    tap.publish();
+                }
+            });
+        }
+    }
+
     fn list(&self) -> MutexGuard<'_, Vec<Tap>> {
         // A panic in the midst of a record leaves it unfinished and unseen.
         self.list.lock().unwrap_or_else(PoisonError::into_inner)
@@ -358,26 +422,8 @@ impl LossTap for Taps {
             Lost::Elsewhere(_) => &[],
         };
         self.flight.note(now, Front::of_loss((0, at), reason, now, lost), head);
-        if !self.is_on() {
-            return;
-        }
-        for tap in self.list().iter_mut() {
-            let Some(point) = tap.points.iter().position(|point| point.sees_losses(at)) else {
-                continue;
-            };
-            tap.charged(&*self.clock, (point, 1), |tap| {
-                // A number has no bytes that a filter could want or not.
-                let (is_wanted, bytes) = match *lost {
-                    Lost::Frame { head, body } => {
-                        (tap.wants((at, point), head, body), Bytes::of(head, body))
-                    }
-                    Lost::Elsewhere(_) => (tap.filter.takes_all(), Bytes::of(&[], Body::default())),
-                };
-                if is_wanted {
-                    tap.put(point, Front::of_loss((point, at), reason, now, lost), bytes);
-                    tap.publish();
-                }
-            });
+        if self.is_on() {
+            self.show_loss(|point| point.sees_losses(at), at, reason, (lost, now));
         }
     }
 

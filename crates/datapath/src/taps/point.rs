@@ -27,6 +27,8 @@ pub enum Point {
     Port(PortAt, Sides),
     /// On the underlay, of a tunnel's port: packets as they leave and come.
     Outside(PortAt),
+    /// At a queue of a port: as frames come to it, as they leave it, and as it drops them.
+    Queue(PortAt, u32),
     /// Between a switch and its controllers: packet-ins as they leave, packet-outs as they come.
     Controller(SwitchId),
     /// Where they are lost: in a switch, or anywhere.
@@ -44,6 +46,11 @@ impl Point {
     /// Whether it sees this tunnel's packets outside.
     pub(crate) fn sees_outside(&self, at: PortAt) -> bool {
         *self == Self::Outside(at)
+    }
+
+    /// Whether it sees this queue of a port.
+    pub(crate) fn sees_queue(&self, at: PortAt, queue: u32) -> bool {
+        *self == Self::Queue(at, queue)
     }
 
     /// Whether it sees what this switch and its controllers send each other.
@@ -74,6 +81,7 @@ impl Point {
         match *self {
             Self::Port(port, sides) if port == at => sides.bits(),
             Self::Outside(port) if port == at => Side::Outside as u8,
+            Self::Queue(port, _) if port == at => Side::Queue as u8,
             _ => 0,
         }
     }

@@ -14,21 +14,26 @@ const SNAP: usize = 1 << 16;
 const RING: usize = 1 << 20;
 
 /// A frame that was seen: by which point, what became of it, and its bytes.
-type Row = (usize, What, Vec<u8>);
+pub type Row = (usize, What, Vec<u8>);
 
-fn capture(rig: &Rig, points: &[Point], snap: usize, ring: usize) -> Result<Capture, CaptureError> {
+pub fn capture(
+    rig: &Rig,
+    points: &[Point],
+    snap: usize,
+    ring: usize,
+) -> Result<Capture, CaptureError> {
     let filter = Filter::default();
     rig.datapath.capture(&Wanted { points, filter, snap, ring, share: Share::default() })
 }
 
-fn rows(capture: &mut Capture) -> Vec<Row> {
+pub fn rows(capture: &mut Capture) -> Vec<Row> {
     let mut rows = Vec::new();
     let row = |seen: Captured<'_>| rows.push((seen.point, seen.what, seen.bytes.to_vec()));
     capture.take(Nanos(u64::MAX), usize::MAX, row);
     rows
 }
 
-fn of_point(rows: &[Row], wanted: usize, what: What) -> Vec<Vec<u8>> {
+pub fn of_point(rows: &[Row], wanted: usize, what: What) -> Vec<Vec<u8>> {
     let rows = rows.iter().filter(|row| (row.0, row.1) == (wanted, what));
     rows.map(|row| row.2.clone()).collect()
 }

@@ -1,10 +1,12 @@
 //! Ports with queues, counted by frames under a clock that stands still until it is set on.
 
+use crate::captures::{capture, of_point, rows};
 use crate::line::{Fault, Wired};
 use crate::rig::{Rig, at, from, output, udp};
 use crate::time::{Manual, wait};
 use datapath::{
-    BadQueues, BitRate, Config, PortQueues, QueueCounters, QueueRates, QueuesError, SwitchId,
+    BadQueues, BitRate, Config, Point, PortQueues, QueueCounters, QueueRates, QueuesError,
+    SwitchId, What,
 };
 use flow::Action;
 use wire::{DropReason, Gso, Offload};
@@ -70,6 +72,27 @@ fn a_burst_leaves_what_exceeds_it_waits_and_what_does_not_fit_is_dropped() {
     let all = (burst + held) as u64;
     assert_eq!(counters(&rig), [(7, all, all * 1000, lost)]);
     assert_eq!(waiting(&rig), [0]);
+}
+
+#[test]
+fn a_capture_of_a_queue_shows_what_comes_to_it_leaves_it_and_is_dropped() {
+    let (rig, clock) = rig(7);
+    rig.datapath.set_queues(at(1, 2), &queues(&[queue(0, RATE), queue(7, RATE)])).unwrap();
+    let points = [Point::Queue(at(1, 2), 0), Point::Queue(at(1, 2), 7)];
+    let mut capture = capture(&rig, &points, 1 << 16, 1 << 20).unwrap();
+    let frames: Vec<_> = (0..150u8).map(frame).collect();
+    rig.line(1, 1).pass(frames.clone());
+    let (burst, held) = (10, HELD / 1000);
+    let rows = rows(&mut capture);
+    let of = |what| of_point(&rows, 1, what);
+    assert_eq!(of(What::Received), frames);
+    assert_eq!(of(What::Sent), frames[..burst]);
+    assert_eq!(of(What::Lost(DropReason::QueueFull)), frames[burst + held..]);
+    assert_eq!(rows.len(), 150 + burst + (150 - burst - held));
+    clock.pass(MILLISECOND);
+    wait(|| rig.traffic(1, 2).1 == burst as u64 + 1);
+    let later = crate::captures::rows(&mut capture);
+    assert_eq!(later, [(1, What::Sent, frames[burst].clone())]);
 }
 
 #[test]

@@ -30,6 +30,8 @@ pub struct PointName {
     pub description: String,
     /// Kind of port.
     pub hardware: &'static str,
+    /// The queue of a port that it is.
+    pub queue: Option<u32>,
 }
 
 /// A file under way.
@@ -64,7 +66,7 @@ impl File {
         let comment = &format!("suiro capture {}", self.shown.spec.points.join(" "));
         pcapng::section(&mut out, &pcapng::Section { application, os: "Linux", comment });
         let filter = &words(&self.shown.spec);
-        for PointName { link, name, description, hardware } in &self.shown.points {
+        for PointName { link, name, description, hardware, .. } in &self.shown.points {
             let (link, snap) = (*link, self.shown.snap);
             // Messages are taken whole: filters are of frames.
             let filter = if link == pcapng::ETHERNET { filter } else { "" };
@@ -149,9 +151,13 @@ impl File {
             },
             dropped: u64::from(seen.lost_before) + u64::from(elsewhere),
             id: id_of(seen).map(|bytes| key.id(bytes)),
-            queue: None,
+            queue: self.queue_of(seen.point),
         };
         pcapng::packet(out, &packet);
+    }
+
+    fn queue_of(&self, point: usize) -> Option<u32> {
+        self.shown.points.get(point).and_then(|point| point.queue)
     }
 
     /// Bytes of a frame that are shown.
@@ -164,6 +170,7 @@ impl File {
     /// Says what is known of a frame.
     fn say(&mut self, seen: &Captured<'_>) {
         self.comment.clear();
+        let queue = self.queue_of(seen.point);
         let text = &mut self.comment;
         // A String takes every text.
         if let What::Lost(reason) | What::LostElsewhere(reason, _) = seen.what {
@@ -177,6 +184,9 @@ impl File {
         let (switch, port) =
             named.or_insert_with(|| names(seen.port).unwrap_or_else(|| number(seen.port)));
         let _ = write!(text, "switch={switch} port={port}");
+        if let Some(queue) = queue {
+            let _ = write!(text, " queue={queue}");
+        }
         if let Some(core) = self.shown.cores.get(seen.worker) {
             let _ = write!(text, " core={core}");
         }

@@ -140,6 +140,7 @@ fn sessions(member: Arc<Member>) -> (Place, PointName) {
         name: format!("openflow:{name}"),
         description: format!("OpenFlow messages of {name}; those that TLS hides are for root"),
         hardware: "",
+        queue: None,
     };
     (Place::Sessions(member), shown)
 }
@@ -155,6 +156,7 @@ fn steered(interface: &str, side: Side) -> (Place, PointName) {
         name: format!("steer:{interface}:{}", side.name()),
         description: format!("frames of interface {interface} {what}"),
         hardware: "",
+        queue: None,
     };
     (Place::Steered(interface.to_owned(), side), shown)
 }

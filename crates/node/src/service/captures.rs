@@ -11,7 +11,7 @@ use ::capture::bpf::{Instruction, Program};
 use ::capture::pcapng::ETHERNET;
 use api::{
     CAPTURE_BUDGET, CAPTURE_RING, CaptureFilter, CapturePointView, CaptureSpec, CaptureView, Fault,
-    Happening, News, Noun, PortKind, SNAP_MAX,
+    Happening, News, Noun, PortKind, PortName, SNAP_MAX,
 };
 use axum::body::Bytes;
 use datapath::{
@@ -166,7 +166,7 @@ impl Node {
         let is_kept = |point: &Point| match point {
             Point::Drops(_) | Point::Passed(_) => true,
             Point::Port(_, sides) => *sides != Sides::TX,
-            Point::Outside(_) | Point::Controller(_) => false,
+            Point::Outside(_) | Point::Queue(..) | Point::Controller(_) => false,
         };
         if !wanted.points.iter().any(is_kept) {
             let cause =
@@ -229,6 +229,10 @@ impl Node {
                 Some(sides) => self.everywhere(text, name, PortKind::Vxlan, &[sides]),
                 None => Err(bad_point(text, "it is not understood", self.points_there())),
             },
+            ["queue", switch, port] => self.queue_points(text, &*member(switch)?, port, None),
+            ["queue", switch, port, queue] => {
+                self.queue_points(text, &*member(switch)?, port, Some(queue))
+            }
             ["link", name] => self.everywhere(text, name, PortKind::Vlink, &[All]),
             [switch] => {
                 let member = member(switch)?;
@@ -363,7 +367,7 @@ fn drops(member: Option<&Arc<Member>>) -> (Point, PointName) {
         }
     };
     let point = Point::Drops(member.map(|member| member.id));
-    (point, PointName { link: ETHERNET, name, description, hardware: "" })
+    (point, PointName { link: ETHERNET, name, description, hardware: "", queue: None })
 }
 
 fn passed(member: Option<&Arc<Member>>) -> (Point, PointName) {
@@ -371,13 +375,16 @@ fn passed(member: Option<&Arc<Member>>) -> (Point, PointName) {
     let of = member.map_or("of all switches".to_owned(), |member| format!("of {}", member.name()));
     let description = format!("one in 32 of the frames that came in, {of}");
     let point = Point::Passed(member.map(|member| member.id));
-    (point, PointName { link: ETHERNET, name, description, hardware: "" })
+    (point, PointName { link: ETHERNET, name, description, hardware: "", queue: None })
 }
 
 fn controller(member: &Member) -> (Point, PointName) {
     let name = format!("controller:{}", member.name());
     let description = format!("packet-ins (out) and packet-outs (in) of {}", member.name());
-    (Point::Controller(member.id), PointName { link: ETHERNET, name, description, hardware: "" })
+    (
+        Point::Controller(member.id),
+        PointName { link: ETHERNET, name, description, hardware: "", queue: None },
+    )
 }
 
 /// Which of a port's frames are seen.
@@ -401,15 +408,23 @@ fn side_of(word: &str) -> Option<Seen> {
     })
 }
 
-/// A port by its name or number; `None` as well if it has no outside to be seen.
+/// A port by its name or number.
+pub(super) fn find_port<'s>(
+    state: &'s MemberState,
+    text: &str,
+) -> Option<(&'s PortName, &'s MemberPort)> {
+    let is_it = |(name, number): (&str, u32)| name == text || number.to_string() == text;
+    state.ports.iter().find(|(name, port)| is_it((name, port.number)))
+}
+
+/// The same as a point; `None` as well if it has no outside to be seen.
 fn port_point(
     member: &Member,
     state: &MemberState,
     text: &str,
     seen: Seen,
 ) -> Option<(Point, PointName)> {
-    let is_it = |(name, number): (&str, u32)| name == text || number.to_string() == text;
-    let (name, port) = state.ports.iter().find(|(name, port)| is_it((name, port.number)))?;
+    let (name, port) = find_port(state, text)?;
     let (kind, at) = (port.spec.kind.kind(), member.at(port.number));
     let (point, side, place) = match seen {
         All => (Point::Port(at, Sides::BOTH), "", ""),
@@ -424,6 +439,7 @@ fn port_point(
         name: format!("{}:{name}{side}", state.spec.name),
         description: format!("port {} of switch {}, {kind}{place}", port.number, state.spec.name),
         hardware: kind,
+        queue: None,
     };
     Some((point, shown))
 }
@@ -437,7 +453,7 @@ fn named(directory: &Directory, at: PortAt) -> Option<(String, String)> {
     Some((state.spec.name.to_string(), port))
 }
 
-fn bad_point(text: &str, cause: &str, remedy: String) -> Refusal {
+pub(super) fn bad_point(text: &str, cause: &str, remedy: String) -> Refusal {
     let fault = Fault::new(format!("capture point {text}"), "find it", cause, remedy);
     Refusal::new(Why::NotFound, fault)
 }

@@ -33,6 +33,7 @@ mod plan;
 mod plane;
 mod ports;
 mod pump;
+mod queue_points;
 mod queues;
 mod reload;
 mod rules;

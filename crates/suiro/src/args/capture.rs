@@ -25,7 +25,7 @@ pub struct FramesArgs {
 /// Which frames to show, and how.
 #[derive(Args)]
 pub struct CaptureArgs {
-    /// Where: SWITCH:PORT (then :rx or :tx for one side), SWITCH for all its ports, controller:SWITCH, openflow:SWITCH, steer:INTERFACE, drops, drops:SWITCH, passed, passed:SWITCH
+    /// Where: SWITCH:PORT (then :rx or :tx for one side), SWITCH for all its ports, controller:SWITCH, openflow:SWITCH, queue:SWITCH:PORT:N, steer:INTERFACE, drops, drops:SWITCH, passed, passed:SWITCH
     #[arg(required = true, value_name = "POINT")]
     pub points: Vec<String>,
     #[command(flatten)]

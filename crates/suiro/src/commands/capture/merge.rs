@@ -4,6 +4,7 @@
 
 use super::bad_block;
 use crate::failure::Failure;
+use crate::points;
 use api::{CaptureSpec, Client, PortKind, PortView, Stop, SwitchView};
 use capture::{Block, Blocks, Content, pcapng};
 use std::collections::VecDeque;
@@ -58,7 +59,7 @@ fn key() -> Result<String, Failure> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// What points of a node may name: switches, and tunnels and vlinks with their kind in front.
+/// What points of a node may name: switches, and tunnels, vlinks and steered interfaces with their kind in front.
 fn things(client: &Client) -> Result<Vec<String>, Failure> {
     let views: Vec<SwitchView> = client.get("/v1/switches")?;
     let mut things: Vec<String> = views.iter().map(|view| view.name.to_string()).collect();
@@ -69,6 +70,7 @@ fn things(client: &Client) -> Result<Vec<String>, Failure> {
         _ => None,
     };
     things.extend(ports.iter().filter_map(named));
+    things.extend(points::steered(client).into_iter().map(|name| format!("steer:{name}")));
     Ok(things)
 }
 
@@ -77,8 +79,8 @@ fn is_at(point: &str, node: usize, things: &[Vec<String>]) -> bool {
     let parts: Vec<&str> = point.split(':').collect();
     let thing = match parts[..] {
         ["drops" | "passed"] => return true,
-        ["drops" | "passed" | "controller" | "openflow", switch, ..] => switch.to_owned(),
-        [kind @ ("tunnel" | "link"), name, ..] => format!("{kind}:{name}"),
+        ["drops" | "passed" | "controller" | "openflow" | "queue", switch, ..] => switch.to_owned(),
+        [kind @ ("tunnel" | "link" | "steer"), name, ..] => format!("{kind}:{name}"),
         _ => parts[0].to_owned(),
     };
     let has = |names: &Vec<String>| names.contains(&thing);
@@ -226,12 +228,17 @@ mod tests {
     #[test]
     fn each_node_is_asked_for_what_it_has_and_the_first_for_what_nobody_has() {
         let names = |words: &[&str]| words.iter().map(ToString::to_string).collect::<Vec<_>>();
-        let things = [names(&["u0", "k0", "link:a", "tunnel:tun0"]), names(&["k1", "tunnel:tun0"])];
+        let things = [
+            names(&["u0", "k0", "link:a", "tunnel:tun0"]),
+            names(&["k1", "tunnel:tun0", "steer:eth0"]),
+        ];
         for (point, asked) in [
             ("drops", [true, true]),
             ("drops:k1", [false, true]),
             ("controller:k1", [false, true]),
             ("openflow:k1", [false, true]),
+            ("queue:k1:tap1:2", [false, true]),
+            ("steer:eth0:after", [false, true]),
             ("u0:vm1:rx", [true, false]),
             ("k1:tun0:outside", [false, true]),
             ("tunnel:tun0:outside", [true, true]),
