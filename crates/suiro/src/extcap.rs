@@ -2,21 +2,22 @@
 //!
 //! | asked | answered |
 //! |---|---|
-//! | `--extcap-interfaces` | a line for each point, or none where no node answers |
+//! | `--extcap-interfaces` | a line for each point, and one for other hosts |
 //! | `--extcap-config --extcap-interface V` | what can be chosen for it |
 //! | `--extcap-dlts --extcap-interface V` | Ethernet, or messages without frames |
 //! | `--capture --extcap-interface V --fifo F` | a pcapng file into F, until SIGTERM or F is closed |
 //!
-//! The program is `suiro` by another name. Where the host is another one, it is `suiro` there, by ssh.
+//! The program is `suiro` by another name. Where the host is another one, it is `suiro` there, by ssh: for a point of this node's list that is there too,
+//! or, by the interface [`ELSEWHERE`], which is always listed, for any.
 
 use crate::args::{CaptureArgs, FramesArgs};
 use crate::commands::{Context, capture, out};
 use crate::failure::Failure;
 use crate::login;
-use api::steer::{InterfaceView, SteerView};
 use api::{Client, Fault, PortKind, PortView};
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -25,6 +26,8 @@ use std::time::Duration;
 pub const NAME: &str = "suirocap";
 /// In front of a point, so that no interface of the host is called like it.
 const PREFIX: &str = "suiro-";
+/// The interface for points of hosts that this one knows nothing of.
+const ELSEWHERE: &str = "suiro-ssh";
 /// Wireshark waits for the list when it starts.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// Ports beyond which switches are listed in place of them.
@@ -43,7 +46,11 @@ pub fn run(words: impl Iterator<Item = String>) -> Result<(), Failure> {
         return out(&interfaces(&asked));
     }
     if asked.has("--extcap-config") {
-        return out(&CONFIG.replace("SOCKET", &asked.socket().display().to_string()));
+        let config = match asked.value("--extcap-interface") {
+            Some(ELSEWHERE) => format!("{REMOTE}{FRAMES}"),
+            _ => format!("{NODE}{FRAMES}").replace("SOCKET", &asked.socket().display().to_string()),
+        };
+        return out(&config);
     }
     if asked.has("--extcap-dlts") {
         return out(asked.link());
@@ -56,9 +63,15 @@ pub fn run(words: impl Iterator<Item = String>) -> Result<(), Failure> {
     )
 }
 
-const CONFIG: &str = "\
+const NODE: &str = "\
 arg {number=0}{call=--host}{display=Host}{tooltip=user@host of the node, by ssh; empty for this host}{type=string}{group=Node}
 arg {number=1}{call=--api}{display=Socket}{tooltip=Socket of the node's API}{type=string}{default=SOCKET}{group=Node}
+";
+const REMOTE: &str = "\
+arg {number=0}{call=--host}{display=Host}{tooltip=user@host of the node, by ssh}{type=string}{required=true}{group=Node}
+arg {number=1}{call=--point}{display=Point}{tooltip=As suiro capture has it: sw0:vm1, drops, steer:eth0}{type=string}{default=drops}{group=Node}
+";
+const FRAMES: &str = "\
 arg {number=2}{call=--match}{display=Match}{tooltip=Which frames, as flows have it: tcp,tp_dst=80}{type=string}{group=Frames}
 arg {number=3}{call=--snap}{display=Bytes of each frame}{type=unsigned}{range=1,65856}{default=65856}{group=Frames}
 arg {number=4}{call=--events}{display=Show what happens on the node}{type=boolflag}{default=false}{group=Frames}
@@ -114,7 +127,10 @@ impl Asked {
             let remedy = "let Wireshark call it, or use suiro capture";
             Failure::Usage(Fault::new(NAME, "capture", format!("{what} is missing"), remedy))
         };
-        let point = self.value("--extcap-interface").and_then(|name| name.strip_prefix(PREFIX));
+        let point = match self.value("--extcap-interface") {
+            Some(ELSEWHERE) => Some(self.value("--point").unwrap_or("drops")),
+            name => name.and_then(|name| name.strip_prefix(PREFIX)),
+        };
         let point = point.ok_or_else(|| missing("--extcap-interface"))?.to_owned();
         let fifo = self.value("--fifo").ok_or_else(|| missing("--fifo"))?;
         let args = CaptureArgs {
@@ -135,8 +151,10 @@ impl Asked {
             past: None,
             ring: None,
         };
-        if let Some(host) = self.value("--host") {
-            return elsewhere(host, &args);
+        match (self.value("--host"), self.value("--extcap-interface")) {
+            (Some(host), _) => return elsewhere(host, &args),
+            (None, Some(ELSEWHERE)) => return Err(missing("the host")),
+            _ => {}
         }
         let client = Client::new(self.socket(), Duration::from_secs(15));
         let context = Context {
@@ -152,6 +170,9 @@ impl Asked {
 /// The points of a node, those of its switches where its ports are too many.
 fn interfaces(asked: &Asked) -> String {
     let mut text = format!("extcap {{version={}}}{{display=suiro}}\n", env!("CARGO_PKG_VERSION"));
+    text += &format!(
+        "interface {{value={ELSEWHERE}}}{{display=suiro: any point of another host, by ssh}}\n"
+    );
     let client = Client::new(asked.socket(), PATIENCE);
     let ports = match client.is_served() {
         true => client.get::<Vec<PortView>>("/v1/ports").ok(),
@@ -162,7 +183,7 @@ fn interfaces(asked: &Asked) -> String {
     let mut switches: Vec<String> = ports.iter().map(|port| port.switch.to_string()).collect();
     switches.dedup();
     points.extend(switches.iter().flat_map(|switch| of_switch(switch)));
-    points.extend(steered(&client));
+    points.extend(crate::points::steered(&client).into_iter().map(of_steered));
     if ports.len() <= PORTS_MAX {
         points.extend(ports.iter().flat_map(of_port));
     }
@@ -175,17 +196,6 @@ fn interfaces(asked: &Asked) -> String {
     text
 }
 
-/// The interfaces that are steered in the kernel.
-fn steered(client: &Client) -> Vec<(String, String)> {
-    let view: Option<SteerView> = client.get("/v1/steer").ok();
-    let interfaces = view.into_iter().flat_map(|view| view.interfaces);
-    let point = |InterfaceView { name, .. }| {
-        let text = format!("interface {name}, before and after steering");
-        (format!("steer:{name}"), text)
-    };
-    interfaces.filter(InterfaceView::is_in_kernel).map(point).collect()
-}
-
 /// The points of a switch, beside its ports.
 fn of_switch(switch: &str) -> [(String, String); 4] {
     [
@@ -194,6 +204,10 @@ fn of_switch(switch: &str) -> [(String, String); 4] {
         (format!("controller:{switch}"), format!("packet-ins and packet-outs of {switch}")),
         (format!("openflow:{switch}"), format!("OpenFlow messages of {switch}")),
     ]
+}
+
+fn of_steered(name: String) -> (String, String) {
+    (format!("steer:{name}"), format!("interface {name}, before and after steering"))
 }
 
 /// The points of a port; a vlink by the name of one end shows both.
@@ -211,10 +225,13 @@ fn of_port(port: &PortView) -> Vec<(String, String)> {
         }
         _ => {}
     }
+    let queue =
+        |id| (format!("queue:{switch}:{name}:{id}"), format!("{switch} port {name}, queue {id}"));
+    points.extend(crate::points::queues(port).into_iter().map(queue));
     points
 }
 
-/// Captures on another host, by its own `suiro`.
+/// Captures on another host, by its own `suiro`. This program becomes ssh, so that Wireshark's SIGTERM ends that.
 fn elsewhere(host: &str, args: &CaptureArgs) -> Result<(), Failure> {
     let fifo = args.frames.write.as_deref().unwrap_or(Path::new("-"));
     let refused = |step: &str, error: std::io::Error| {
@@ -231,9 +248,7 @@ fn elsewhere(host: &str, args: &CaptureArgs) -> Result<(), Failure> {
     command.args(args.snap.iter().flat_map(|snap| ["--snap".to_owned(), snap.to_string()]));
     command.args(args.events.then_some("--events"));
     let file = File::create(fifo).map_err(|error| refused("open Wireshark's pipe", error))?;
-    let status = command.stdin(Stdio::null()).stdout(file).status();
-    let status = status.map_err(|error| refused("run ssh", error))?;
-    if status.success() { Ok(()) } else { Err(Failure::Ended(1)) }
+    Err(refused("run ssh", command.stdin(Stdio::null()).stdout(file).exec()))
 }
 
 /// A word for a shell.

@@ -1,6 +1,7 @@
 //! `suiro capture`: the node's stream into a file, into a pipe, or as a list on a terminal.
 
 mod compile;
+mod gone;
 mod line;
 mod merge;
 
@@ -16,6 +17,7 @@ use std::fs::File;
 use std::io::{BufWriter, IsTerminal, Write};
 use std::num::NonZeroU32;
 use std::ops::ControlFlow;
+use std::os::fd::AsFd;
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -91,6 +93,7 @@ impl Output {
                     let remedy = "name a file in a directory that you may write to";
                     Failure::Refused(Fault::new(thing, "make it", error.to_string(), remedy))
                 })?;
+                gone::watch(made.try_clone()?.into())?;
                 Ok(Self::Blocks(Box::new(BufWriter::new(made))))
             }
             None if stdout.is_terminal() => Ok(Self::Lines(Box::new(stdout))),
@@ -101,7 +104,10 @@ impl Output {
                 );
                 Err(Failure::Usage(Fault::new("capture", "write it", cause, remedy)))
             }
-            _ => Ok(Self::Blocks(Box::new(BufWriter::new(stdout)))),
+            _ => {
+                gone::watch(stdout.as_fd().try_clone_to_owned()?)?;
+                Ok(Self::Blocks(Box::new(BufWriter::new(stdout))))
+            }
         }
     }
 }
