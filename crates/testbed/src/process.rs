@@ -50,6 +50,21 @@ impl Process {
         Ok(())
     }
 
+    /// Ends it as Ctrl-C does, and waits for that as dropping does.
+    pub fn interrupt(mut self) -> Result<()> {
+        self.signal(rustix::process::Signal::INT)?;
+        self.wait();
+        Ok(())
+    }
+
+    /// Gives it five seconds to end.
+    fn wait(&mut self) {
+        let deadline = Instant::now() + Duration::from_secs(5);
+        while matches!(self.0.try_wait(), Ok(None)) && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
     /// Stops it where it is, so that it takes no processor time; [`Process::thaw`] lets it go on.
     pub fn freeze(&self) -> Result<()> {
         self.signal(rustix::process::Signal::STOP)
@@ -74,13 +89,13 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
+        if matches!(self.0.try_wait(), Ok(Some(_))) {
+            return;
+        }
         let _ = self.signal(rustix::process::Signal::TERM);
         // One that was frozen learns of it now.
         let _ = self.thaw();
-        let deadline = Instant::now() + Duration::from_secs(5);
-        while matches!(self.0.try_wait(), Ok(None)) && Instant::now() < deadline {
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        self.wait();
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

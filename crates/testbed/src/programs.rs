@@ -1,15 +1,16 @@
 //! Is a program of another package here?
 
 use anyhow::{Context, Result};
+use std::path::PathBuf;
 
-/// That `program` is in one of `PATH`'s directories, so that whoever needs it late can say so early.
+/// Where in `PATH`'s directories `program` is, so that whoever needs it late can say early that it is missing.
 ///
 /// # Errors
 /// It is not; the error names its Debian package.
-pub fn require(program: &str, package: &str) -> Result<()> {
+pub fn require(program: &str, package: &str) -> Result<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let is_here = std::env::split_paths(&path).any(|directory| directory.join(program).is_file());
-    is_here.then_some(()).with_context(|| {
+    let mut files = std::env::split_paths(&path).map(|directory| directory.join(program));
+    files.find(|file| file.is_file()).with_context(|| {
         format!("{program} is in no directory of PATH (Debian: {package}); run 'make setup'")
     })
 }

@@ -9,6 +9,7 @@
 use crate::conversation::Conversation;
 use crate::driver::sys::Pages;
 use crate::hugepages::Reserved;
+use crate::netns::run;
 use crate::programs::require;
 use crate::sys;
 use anyhow::{Context, Result, ensure};
@@ -20,6 +21,11 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 const PROGRAM: &str = "dpdk-testpmd";
+
+const DUMPCAP: &str = "dpdk-dumpcap";
+
+/// Where a shared testpmd has its huge pages: another file system in its own mounts, at a directory that every host has.
+const HUGE: &str = "/mnt";
 
 const PROMPT: &str = "testpmd> ";
 
@@ -86,6 +92,8 @@ pub struct TestpmdSpec {
     pub memory_mib: u32,
     /// What that memory is made of; huge pages are reserved for as long as it runs.
     pub pages: Pages,
+    /// Whether other programs of DPDK may join it, as `dpdk-dumpcap` does.
+    shared: bool,
     /// More of testpmd's own options, as `--forward-mode=rxonly`.
     pub options: Vec<String>,
 }
@@ -94,8 +102,8 @@ impl TestpmdSpec {
     /// Without devices yet.
     pub fn new(name: &str, core: usize) -> Self {
         let (devices, sockets, options) = (Vec::new(), Vec::new(), Vec::new());
-        let (memory_mib, pages) = (256, Pages::Plain);
-        Self { name: name.into(), devices, sockets, core, memory_mib, pages, options }
+        let (memory_mib, pages, shared) = (256, Pages::Plain, false);
+        Self { name: name.into(), devices, sockets, core, memory_mib, pages, shared, options }
     }
 
     /// With one more port, a driver of vhost-user.
@@ -118,6 +126,12 @@ impl TestpmdSpec {
         self
     }
 
+    /// So that [`Testpmd::dumpcap`] may look into it. Its memory is huge pages then, in files that only its own mounts show.
+    pub fn shared(mut self) -> Self {
+        self.shared = true;
+        self.on(Pages::Huge)
+    }
+
     /// With one more of testpmd's own options.
     pub fn option(mut self, option: &str) -> Self {
         self.options.push(option.into());
@@ -130,10 +144,11 @@ impl TestpmdSpec {
         // Two threads on one core: the first reads commands, the second forwards.
         let lcores = format!("0@{core},1@{core}");
         let kind: &[_] = match self.pages {
-            Pages::Plain => &["--no-huge"],
-            Pages::Huge => &["--in-memory", "--single-file-segments"],
+            _ if self.shared => &["--huge-dir", HUGE],
+            Pages::Plain => &["--no-huge", "--no-shconf"],
+            Pages::Huge => &["--in-memory", "--single-file-segments", "--no-shconf"],
         };
-        let eal = [kind, &["-m", &memory, "--no-pci", "--no-telemetry", "--no-shconf"]].concat();
+        let eal = [kind, &["-m", &memory, "--no-pci", "--no-telemetry"]].concat();
         let mut words: Vec<String> = eal.into_iter().map(str::to_owned).collect();
         words.extend(["--lcores".into(), lcores, "--file-prefix".into(), self.name.clone()]);
         words.extend(self.devices.iter().map(|device| format!("--vdev={device}")));
@@ -167,12 +182,20 @@ pub struct Testpmd {
     _pages: Option<Reserved>,
 }
 
+/// What follows is run by `stdbuf`, where [`HUGE`] is a file system of huge pages.
+fn in_own_mounts() -> Command {
+    let script = format!("mount -t hugetlbfs none {HUGE} && exec stdbuf \"$@\"");
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "sh", "-c", &script, "sh"]);
+    command
+}
+
 /// That it can be started here.
 ///
 /// # Errors
 /// It is not installed.
 pub fn installed() -> Result<()> {
-    require(PROGRAM, "dpdk-dev")
+    require(PROGRAM, "dpdk-dev").map(drop)
 }
 
 impl Testpmd {
@@ -193,7 +216,7 @@ impl Testpmd {
             File::create(directory.path().join("log")).context("testpmd's log cannot be made")?;
         let (here, there) = UnixStream::pair()?;
         // Line by line: its prompt and its answers come by different ways and would overtake each other.
-        let mut command = Command::new("stdbuf");
+        let mut command = if spec.shared { in_own_mounts() } else { Command::new("stdbuf") };
         command.args(["-oL", PROGRAM]).args(spec.arguments());
         // DPDK makes a directory here even when it has nothing to share.
         command.env("RUNTIME_DIRECTORY", directory.path());
@@ -235,6 +258,26 @@ impl Testpmd {
     /// Its process.
     pub fn pid(&self) -> u32 {
         self.child.id()
+    }
+
+    /// `dpdk-dumpcap` on a [shared](TestpmdSpec::shared) testpmd, to be given its options.
+    ///
+    /// A program that joins must have the pools' operations in the same places of a table, and their places come from the order in which libraries are
+    /// loaded. Debian's dumpcap is linked with fewer of them than testpmd: on its own it ends testpmd with the first frame that it copies.
+    ///
+    /// # Errors
+    /// It is not installed.
+    pub fn dumpcap(&self) -> Result<Command> {
+        require(DUMPCAP, "dpdk-dev")?;
+        let linked = run(Command::new("ldd").arg(require(PROGRAM, "dpdk-dev")?))?;
+        let libraries: Vec<&str> =
+            linked.split_whitespace().filter(|word| word.contains("/librte_")).collect();
+        let mut command = Command::new("nsenter");
+        command.args(["--mount", "--target", &self.pid().to_string(), "env"]);
+        command.arg(format!("LD_PRELOAD={}", libraries.join(":")));
+        command.args([DUMPCAP, "--file-prefix", &self.name]);
+        command.env("RUNTIME_DIRECTORY", self.directory.path());
+        Ok(command)
     }
 
     fn answer(&mut self, step: &str) -> Result<String> {

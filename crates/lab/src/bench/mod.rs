@@ -1,5 +1,6 @@
 //! The commands of `suiro bench`.
 
+mod capture;
 mod cases;
 mod flow;
 mod headers;
@@ -29,6 +30,9 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Bench {
+    /// What a capture costs the traffic that it looks at, beside ovs-tcpdump and dpdk-dumpcap (root; about a minute and a half a
+    /// round).
+    Capture(Common),
     /// Classification alone: cycles per packet over rules, flows and masks (no root needed).
     Flow(Common),
     /// A node of 300 switches: start, memory, idle cost, outage of a kill -9 under traffic (root; about a minute a round).
@@ -88,6 +92,7 @@ pub fn run(arguments: Vec<OsString>) -> Result<()> {
         _ => Some(Keeper::start()?),
     };
     match &cli.bench {
+        Bench::Capture(common) => common.report("capture", |report| capture::run(common, report)),
         Bench::Flow(common) => common.report("flow", |report| flow::run(common, report)),
         Bench::Node(common) => common.report("node", |report| node::run(common, report)),
         Bench::Offload(common) => common.report("offload", |report| offload::run(common, report)),

@@ -51,7 +51,7 @@ pub const PID_FILE: &str = "pid";
 /// What is missing.
 pub fn installed() -> Result<()> {
     kernel::Kernel::find()?;
-    require(Qemu::PROGRAM, "qemu-system-x86")
+    require(Qemu::PROGRAM, "qemu-system-x86").map(drop)
 }
 
 /// A machine at work.

@@ -45,17 +45,22 @@ pub(super) struct Ovs<'a> {
     pub(super) processes: Vec<Process>,
 }
 
+/// A command in the namespace that finds an instance with all its files in `directory`.
+pub(super) fn command(switch: &Namespace, directory: &Path, program: &str) -> Command {
+    let mut command = switch.command(program);
+    for name in ["OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR", "OVS_SYSCONFDIR"] {
+        command.env(name, directory);
+    }
+    command
+}
+
 impl<'a> Ovs<'a> {
     pub(super) fn new(switch: &'a Namespace, directory: &'a Path) -> Self {
         Self { switch, directory, processes: Vec::new() }
     }
 
     pub(super) fn command(&self, program: &str) -> Command {
-        let mut command = self.switch.command(program);
-        for name in ["OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR", "OVS_SYSCONFDIR"] {
-            command.env(name, self.directory);
-        }
-        command
+        command(self.switch, self.directory, program)
     }
 
     fn database(&self) -> String {

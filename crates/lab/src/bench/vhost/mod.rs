@@ -6,14 +6,14 @@
 //! each makes rows of its own. Beside frames a second stand the switch's own busy cycles per frame, because a switch may be faster
 //! than the driver, and idle shares, to show who was the limit.
 
-mod cases;
+pub(super) mod cases;
 mod ceiling;
 mod compare;
 mod idle;
 mod kill;
 mod latency;
 mod qemu;
-mod rig;
+pub(super) mod rig;
 mod segments;
 mod testpmd;
 

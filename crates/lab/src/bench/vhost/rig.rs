@@ -106,23 +106,28 @@ impl Timed {
 }
 
 /// What is measured in: the switch, its guests, and the sockets between.
-pub struct Rig {
+pub struct Rig<S = Running> {
     /// The guests; gone first, so that the switch sees them leave.
     lean: Lean,
     /// The switch.
-    pub switch: Running,
+    pub switch: S,
     cycles: Cycles,
     _listeners: [Listener; 2],
     _directory: tempfile::TempDir,
 }
 
-impl Rig {
-    /// Starts a switch with a case's rules and two guests that send a case's frames.
-    pub fn start(kind: Kind, case: &Case, pages: Pages, cycles: Cycles) -> Result<Self> {
+impl<S> Rig<S> {
+    /// Starts what `switch` makes of the guests' sockets, and two guests that send a case's frames.
+    pub fn around(
+        case: &Case,
+        pages: Pages,
+        cycles: Cycles,
+        switch: impl FnOnce(&[PathBuf; 2]) -> Result<S>,
+    ) -> Result<Self> {
         let directory = tempfile::tempdir()?;
         let sockets = [1, 2].map(|number| directory.path().join(format!("vm{number}.sock")));
         let listeners = listen(&sockets)?;
-        let switch = Running::start(kind, &sockets, case.longest_plain())?;
+        let switch = switch(&sockets)?;
         let plain = Shape::default();
         let large = case.segment.map_or(0, |_| LARGE);
         let shape = Shape {
@@ -133,26 +138,23 @@ impl Rig {
             features: plain.features | large,
             slots: case.slots,
         };
-        let connect = |listener: &Listener| {
-            Device::connect(listener.accept(PATIENCE)?, &shape).with_context(|| kind.name())
-        };
+        let connect = |listener: &Listener| Device::connect(listener.accept(PATIENCE)?, &shape);
         let devices = [connect(&listeners[0])?, connect(&listeners[1])?];
-        switch.add_rules(&case.rules.text())?;
         let lean = Lean::new(devices, traffic(case));
         let mut rig = Self { lean, switch, cycles, _listeners: listeners, _directory: directory };
-        rig.wait_until_joined(kind)?;
+        rig.wait_until_joined()?;
         Ok(rig)
     }
 
     /// Floods until frames come through, and then until the rate is steady: caches fill, stations are learned. Open vSwitch takes
     /// seconds for that when there are many flows, for it tells its exact-match cache of one packet in a hundred.
-    fn wait_until_joined(&mut self, kind: Kind) -> Result<()> {
+    fn wait_until_joined(&mut self) -> Result<()> {
         const STEP: Duration = Duration::from_millis(500);
         const LONGEST: Duration = Duration::from_secs(12);
         const STEADY: f64 = 0.03;
         let deadline = Instant::now() + PATIENCE;
         while self.flood(WARM_UP).received == 0 {
-            ensure!(Instant::now() < deadline, "{}: no frame comes through", kind.name());
+            ensure!(Instant::now() < deadline, "no frame comes through");
         }
         let deadline = Instant::now() + LONGEST;
         let mut steady = 0;
@@ -166,9 +168,30 @@ impl Rig {
         Ok(())
     }
 
-    fn flood(&mut self, time: Duration) -> Totals {
+    /// Sends as fast as the switch takes it, for so long.
+    pub fn flood(&mut self, time: Duration) -> Totals {
         let time = self.cycles.of(time);
         on_the_generators_core(|| self.lean.flood(time))
+    }
+
+    /// Checks every frame for so long at a rate in frames a second.
+    pub fn verify(&mut self, case: &Case, rate: f64, time: Duration) -> (Totals, Check) {
+        let pace = Pace::new(rate, self.cycles.per_s);
+        let check = Check::new(traffic(case), case.rules.rewrite());
+        let time = self.cycles.of(time);
+        on_the_generators_core(|| self.lean.verify(time, pace, check))
+    }
+}
+
+impl Rig {
+    /// Starts a switch with a case's rules and two guests that send a case's frames.
+    pub fn start(kind: Kind, case: &Case, pages: Pages, cycles: Cycles) -> Result<Self> {
+        let switch = |sockets: &[PathBuf; 2]| {
+            let switch = Running::start(kind, sockets, case.longest_plain())?;
+            switch.add_rules(&case.rules.text())?;
+            Ok(switch)
+        };
+        Self::around(case, pages, cycles, switch).with_context(|| kind.name())
     }
 
     /// One window; none if the host moved the cores in it.
@@ -215,14 +238,6 @@ impl Rig {
         let (totals, times) = on_the_generators_core(|| self.lean.time(warm_up, time, pace));
         (placement_class() == class && totals.longest_turn < self.cycles.of(ABSENT))
             .then_some(Timed { class, totals, times })
-    }
-
-    /// Checks every frame for so long at a rate in frames a second.
-    pub fn verify(&mut self, case: &Case, rate: f64, time: Duration) -> (Totals, Check) {
-        let pace = Pace::new(rate, self.cycles.per_s);
-        let check = Check::new(traffic(case), case.rules.rewrite());
-        let time = self.cycles.of(time);
-        on_the_generators_core(|| self.lean.verify(time, pace, check))
     }
 }
 

@@ -129,6 +129,16 @@ impl Running {
         Ok(std::fs::read_dir(&path).with_context(|| path.clone())?.count() as u64)
     }
 
+    /// Where it takes commands: our API, or `ovs-appctl`'s socket.
+    pub fn control(&self) -> &Path {
+        &self.control
+    }
+
+    /// A command that will run beside it, and find it where Open vSwitch's tools look.
+    pub fn command(&self, program: &str) -> Command {
+        super::ovs::command(&self.namespace, self.directory.path(), program)
+    }
+
     /// Adds rules in the syntax of `ovs-ofctl`.
     ///
     /// # Errors
