@@ -9,6 +9,7 @@
 //! * [`pick()`]: one packet of a file by its number, of a pcap file, too.
 //! * [`upper`]: messages without frames around them.
 //! * [`bpf`]: filters as libpcap compiles them.
+//! * [`samples`]: a sample of the traffic for collectors, by sFlow and IPFIX.
 //! * [`PacketId`]: a number of a packet that no switch on its way changes.
 //!
 //! ## Invariants
@@ -26,6 +27,7 @@ mod id;
 pub mod pcapng;
 mod pick;
 mod reader;
+pub mod samples;
 pub mod upper;
 
 pub use block::Direction;

@@ -56,6 +56,7 @@ pub mod offload;
 pub mod ports;
 pub mod refusal;
 pub mod run;
+mod samples;
 pub mod service;
 pub mod steer;
 pub mod store;

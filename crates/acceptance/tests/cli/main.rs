@@ -29,6 +29,7 @@ mod queues;
 mod readers;
 mod refusals;
 mod restarts;
+mod samples;
 mod sealed;
 mod sealing;
 mod slices;

@@ -59,6 +59,12 @@ impl Datapath {
         }
     }
 
+    /// The sample of what passed a worker from a moment on, the oldest first, without what rules did with it.
+    pub fn passed(&self, worker: usize, since: Nanos, mut each: impl FnMut(Captured<'_>)) {
+        let flight = &self.workers[worker].mailbox.flight;
+        flight.passed_since(worker, since).iter().for_each(|noted| each(noted.seen()));
+    }
+
     /// A switch's tables now, if it is in service.
     fn tables(&self, switch: SwitchId) -> Option<Arc<Snapshot>> {
         let registry = self.registry();

@@ -74,6 +74,11 @@ impl Datapath {
         (0..self.workers.len()).map(|worker| self.stats_of(worker)).collect()
     }
 
+    /// Frames that a worker has received since it started.
+    pub fn received(&self, worker: usize) -> u64 {
+        self.workers[worker].mailbox.counters.frames.get()
+    }
+
     /// What each worker's time went into, by worker: a few loads, for those who ask often.
     pub fn worker_times(&self) -> Vec<WorkerTimes> {
         let (per_s, since_start_ns) =

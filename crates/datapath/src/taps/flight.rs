@@ -192,15 +192,22 @@ impl Flight {
 
     /// What is noted from a moment on: losses, the oldest first, then passed frames.
     pub(crate) fn since(&self, worker: usize, moment: Nanos) -> Vec<Noted> {
-        let mut noted = Vec::new();
-        for notes in [&self.losses, &self.passed] {
-            let notes = notes.lock().unwrap_or_else(PoisonError::into_inner);
-            let (newer, older) = notes.slots.split_at(notes.next);
-            let all = older.iter().chain(newer).filter(|slot| slot.words[0] >= moment.0);
-            noted.extend(all.map(|&slot| Noted { slot, worker }));
-        }
+        let mut noted = noted_since(&self.losses, worker, moment);
+        noted.append(&mut self.passed_since(worker, moment));
         noted
     }
+
+    /// The passed frames among them.
+    pub(crate) fn passed_since(&self, worker: usize, moment: Nanos) -> Vec<Noted> {
+        noted_since(&self.passed, worker, moment)
+    }
+}
+
+fn noted_since(notes: &Mutex<Notes>, worker: usize, moment: Nanos) -> Vec<Noted> {
+    let notes = notes.lock().unwrap_or_else(PoisonError::into_inner);
+    let (newer, older) = notes.slots.split_at(notes.next);
+    let all = older.iter().chain(newer).filter(|slot| slot.words[0] >= moment.0);
+    all.map(|&slot| Noted { slot, worker }).collect()
 }
 
 impl Notes {

@@ -94,6 +94,11 @@ impl Past {
     pub fn of(seen: &Captured<'_>) -> Self {
         Self { bytes: seen.bytes.to_vec(), seen: Captured { bytes: &[], inside: &[], ..*seen } }
     }
+
+    /// What is known of it.
+    pub fn seen(&self) -> Captured<'_> {
+        Captured { bytes: &self.bytes, ..self.seen }
+    }
 }
 
 /// A capture under way, for those who do not read it.
@@ -237,8 +242,8 @@ impl Drain {
     fn send_past(&mut self) -> bool {
         self.file.look(real_time(), MonotonicClock.now(), Nanos(0));
         let mut chunk = Vec::new();
-        for Past { seen, bytes } in &self.past {
-            self.file.put(&mut chunk, &Captured { bytes, ..*seen });
+        for past in &self.past {
+            self.file.put(&mut chunk, &past.seen());
         }
         chunk.is_empty() || self.send(chunk)
     }
@@ -278,7 +283,7 @@ impl Drain {
 }
 
 /// Nanoseconds since 1970.
-fn real_time() -> u64 {
+pub fn real_time() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64
 }
 

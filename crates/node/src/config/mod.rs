@@ -9,10 +9,12 @@ mod file;
 mod policies;
 mod problem;
 mod read;
+mod samples;
 mod syntax;
 mod tls;
 mod write;
 
+use crate::samples::SamplesSpec;
 use api::{
     AUXILIARY_MAX, CircuitSpec, DEFAULT_MISS_SEND_LEN, Dpid, ECHO_INTERVAL_MAX_S, FAIL_AFTER_MAX_S,
     FailMode, Fault, GroupName, GuestSpec, KeyFault, Keys, Listen, OffloadPolicy, PartName,
@@ -61,6 +63,8 @@ pub struct NodeConfig {
     pub capture_payload: Option<u32>,
     /// Where Prometheus may read the node's metrics by TCP; only by the local API's sockets when left out.
     pub metrics: Option<SocketAddr>,
+    /// Which collectors are told a sample of the traffic; none when left out.
+    pub samples: Option<SamplesSpec>,
     /// Cores of the workers; one core, the highest, when left out.
     pub cores: Vec<usize>,
     /// How long a worker polls without finding a frame before it sleeps.
@@ -269,6 +273,7 @@ impl NodeConfig {
             capture_group: None,
             capture_payload: None,
             metrics: None,
+            samples: None,
             cores: default_cores(host),
             spin: DEFAULT_SPIN,
             rungs: Rungs::ALL,
@@ -341,6 +346,7 @@ fn read_node(
             .number("capture_payload", 0..=u64::from(api::SNAP_MAX))
             .map(|bytes| bytes as u32),
         metrics: read_address(&scope, "metrics"),
+        samples: samples::read(&scope),
         cores: read_cores(&scope, host).unwrap_or(defaults.cores),
         spin: scope.number("spin_us", 0..=SPIN_MAX_US).map_or(defaults.spin, Duration::from_micros),
         rungs: scope

@@ -24,6 +24,7 @@ use crate::http;
 use crate::member::{self, Membership};
 use crate::offload::{self, Offload};
 use crate::ports::{Directories, Ports};
+use crate::samples;
 use crate::service::{Node, OnConflict, Parts, StartError};
 use crate::steer::Steer;
 use crate::store::{self, Store, StoreError};
@@ -314,6 +315,9 @@ async fn serve_api(
     let groups = groups.map_err(system("listen to readers"))?;
     let (end, ended) = tokio::sync::watch::channel(());
     serve_metrics(config.metrics, node, ended.clone()).await;
+    if let Some(spec) = &config.samples {
+        tokio::spawn(samples::serve(spec.clone(), node.clone(), ended.clone()));
+    }
     let mut server = tokio::spawn(http::serve(listener, groups, node.clone(), ended));
     let status = format!("serving {}", run_dir.api_socket().display());
     tracing::info!("{status}");

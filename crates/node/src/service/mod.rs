@@ -37,6 +37,7 @@ mod queue_points;
 mod queues;
 mod reload;
 mod rules;
+mod samples;
 mod sealing;
 mod start;
 mod steering;
