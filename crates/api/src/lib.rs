@@ -32,6 +32,7 @@ pub mod exec;
 mod fault;
 mod guest;
 mod key;
+mod latency;
 mod membership;
 #[cfg(feature = "client")]
 mod message;
@@ -71,6 +72,7 @@ pub use guest::{
 #[cfg(feature = "client")]
 pub use hyper::Method;
 pub use key::{Change, Form, Key, KeyFault, KeyFaults, Keys, nearest};
+pub use latency::{Latencies, Latency, LatencyBucket};
 pub use membership::{
     AuditLine, CONTROL_PORT, CONTROLLER_NAME, JoinRequest, JoinTokenSpec, JoinTokenView, Joined,
     NewToken, RenewRequest, Role, Token, TokenKind, UserSpec, UserView,

@@ -1,6 +1,6 @@
 //! What is shown of the workers.
 
-use crate::{PortName, SwitchName};
+use crate::{Latencies, Latency, PortName, SwitchName};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -92,4 +92,10 @@ pub struct WorkersView {
     pub at_ns: u64,
     /// Each worker.
     pub workers: Vec<WorkerView>,
+    /// How long frames stayed, at all of them.
+    #[serde(default)]
+    pub latency: Latencies,
+    /// How long frames waited in ports' queues that had to wait, at all of them.
+    #[serde(default)]
+    pub queue_wait: Latency,
 }

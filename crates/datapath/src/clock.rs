@@ -18,6 +18,11 @@ pub trait Clock: Send + Sync + 'static {
         self.now()
     }
 
+    /// Nanoseconds between two counts of [`Clock::cycles`]; `None` as long as nobody knows how long a cycle is.
+    fn between(&self, from: u64, to: u64) -> Option<u64> {
+        Some(to.wrapping_sub(from))
+    }
+
     /// Lets others have the core who wait for it.
     fn give_way(&self) {
         std::thread::yield_now();
@@ -54,6 +59,11 @@ impl Clock for MonotonicClock {
     fn cycles(&self) -> u64 {
         sys::cycles()
     }
+
+    #[inline]
+    fn between(&self, from: u64, to: u64) -> Option<u64> {
+        NEAR.with(|near| near.get().between(from, to))
+    }
 }
 
 thread_local! {
@@ -81,10 +91,12 @@ struct Near {
     rate: u64,
     /// What was told last: never more than what is told next.
     told: Nanos,
+    /// The last rate that was known: for how long something took.
+    lasting: u64,
 }
 
 impl Near {
-    const UNKNOWN: Self = Self { at: Nanos(0), count: 0, rate: 0, told: Nanos(0) };
+    const UNKNOWN: Self = Self { at: Nanos(0), count: 0, rate: 0, told: Nanos(0), lasting: 0 };
 
     /// The time at a count, and what to go on from. `ask`: what the clock says, and the count after it.
     #[inline]
@@ -100,12 +112,19 @@ impl Near {
         (next, next.told)
     }
 
+    /// Nanoseconds between two counts, of which the later may be read a little earlier by another core.
+    #[inline]
+    fn between(self, from: u64, to: u64) -> Option<u64> {
+        let cycles = to.saturating_sub(from);
+        (self.lasting != 0).then(|| ((u128::from(cycles) * u128::from(self.lasting)) >> 32) as u64)
+    }
+
     /// The clock said this between two counts.
     #[cold]
     fn asked(self, count: u64, (at, after): (Nanos, u64)) -> Self {
         let told = self.told.max(at);
         if after.wrapping_sub(count) > ANSWERS {
-            return Self { told, ..Self::UNKNOWN };
+            return Self { told, lasting: self.lasting, ..Self::UNKNOWN };
         }
         let passed = count.wrapping_sub(self.count);
         if self.count != 0 && passed < ASK {
@@ -116,7 +135,8 @@ impl Near {
         // More than 16 ns a cycle is none: the counter stood still, or went back.
         let is_known = self.count != 0 && rate < 1 << 36;
         let rate = if is_known { rate as u64 } else { 0 };
-        Self { at, count, rate, told }
+        let lasting = if is_known { rate } else { self.lasting };
+        Self { at, count, rate, told, lasting }
     }
 }
 
@@ -177,6 +197,16 @@ mod tests {
         let back = ns(count - 5000);
         let (_, now) = near.tell(count, || (back, count + 60));
         assert_eq!(now, ns(count), "time does not go back");
+    }
+
+    #[test]
+    fn how_long_something_took_is_known_once_a_rate_is() {
+        assert_eq!(Near::UNKNOWN.between(5, 9), None);
+        let near = known();
+        assert!(near.between(1000, 3_500_000).unwrap().abs_diff(1_399_600) < 5);
+        assert_eq!(near.between(9, 7), Some(0));
+        let (lost, _) = near.tell(near.count + ASK, || (ns(9), near.count + ASK + ANSWERS + 1));
+        assert_eq!((lost.rate, lost.between(0, 2500)), (0, near.between(0, 2500)));
     }
 
     #[test]

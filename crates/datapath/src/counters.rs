@@ -3,6 +3,10 @@
 //! Every block belongs to one worker, so an increment is a load and a store (no locked instruction) and its cache line is
 //! never another worker's. Readers may see a frame in one counter an instant before the other.
 
+mod latency;
+
+pub(crate) use latency::{Histogram, Sojourns, sum};
+
 use crate::rung::Rung;
 use flow::CacheCounts;
 use port::{Drops, Sent};
@@ -121,6 +125,8 @@ pub(crate) struct SwitchBlock {
     pub(crate) drops: DropCounts,
     pub(crate) packet_ins: Count,
     pub(crate) packet_outs: Count,
+    /// How long frames stayed that came in there.
+    pub(crate) sojourns: Sojourns,
 }
 
 /// One worker.
@@ -143,6 +149,9 @@ pub(crate) struct WorkerBlock {
     pub(crate) cache: CacheBlock,
     /// Frames that each rung took, in the order of [`Rung::ALL`].
     pub(crate) rungs: [Traffic; Rung::ALL.len()],
+    /// How long frames stayed, and how long those waited that had to wait in ports' queues.
+    pub(crate) sojourns: Sojourns,
+    pub(crate) queued: Histogram,
 }
 
 /// How one worker's flow cache answered.

@@ -3,7 +3,7 @@
 use crate::clock::Clock;
 use crate::counters::WorkerBlock;
 use crate::event::EventRing;
-use crate::id::PortIx;
+use crate::id::{PortIx, SwitchIx};
 use crate::local::World;
 use crate::pending::Chain;
 use crate::rung::Rung;
@@ -75,6 +75,23 @@ impl<C: Clock> Engine<C> {
         }
     }
 
+    /// Frames of a switch left by the worker that received them, so long after their round began.
+    #[inline]
+    pub(crate) fn stayed(&self, switch: SwitchIx, frames: u64, ns: u64) {
+        if let Some(switch) = self.world.switch(switch) {
+            switch.counters(self.number).sojourns.received.note(ns, frames);
+            self.counters.sojourns.received.note(ns, frames);
+        }
+    }
+
+    /// Frames of a switch left that others had received, so long after they came in.
+    pub(crate) fn stayed_handed(&self, switch: SwitchIx, frames: u64, ns: u64) {
+        if let Some(switch) = self.world.switch(switch) {
+            switch.counters(self.number).sojourns.handed.note(ns, frames);
+            self.counters.sojourns.handed.note(ns, frames);
+        }
+    }
+
     /// Sends what waited in ports' queues and may leave by now.
     #[inline]
     pub(crate) fn depart(&mut self, now: Nanos) {
@@ -88,7 +105,8 @@ impl<C: Clock> Engine<C> {
         let (_, ports) = self.world.parts();
         let Scratch { backlog, drops, .. } = &mut self.scratch;
         let (worker, touching, taps) = (self.number, &self.touching, &*self.taps);
-        let mut cx = Sending { worker, now, drops, touching, taps };
+        let queued = &self.counters.queued;
+        let mut cx = Sending { worker, now, drops, touching, taps, queued };
         backlog.depart(ports, &mut cx);
     }
 
@@ -106,7 +124,8 @@ impl<C: Clock> Engine<C> {
             if let Some((mut departure, before)) = port.departure(ix) {
                 let (worker, drops) = (self.number, &mut self.scratch.drops);
                 let (touching, taps) = (&self.touching, &*self.taps);
-                let mut cx = Sending { worker, now, drops, touching, taps };
+                let queued = &self.counters.queued;
+                let mut cx = Sending { worker, now, drops, touching, taps, queued };
                 dissolve(before, &mut departure, &mut cx);
             }
             return port.shaper.take();

@@ -13,7 +13,7 @@
 //! * [`Steering`]: which worker processes which flows of a switch; [`Datapath::steer`] begins it (module `steering` says how).
 //! * [`Rung`], [`Rungs`]: ways to work a batch off, and which of them are on ([`Datapath::set_rungs`]).
 //! * [`Capture`]: frames seen at [`Point`]s ([`Datapath::capture`]; module `taps` says how).
-//! * [`PortCounters`], [`QueueCounters`], [`SwitchCounters`], [`WorkerStats`]: what was counted.
+//! * [`PortCounters`], [`QueueCounters`], [`SwitchCounters`], [`WorkerStats`], [`Latencies`]: what was counted.
 //!
 //! ## A worker
 //!
@@ -101,7 +101,7 @@ mod waker;
 mod why;
 mod worker;
 
-pub use api::{BadQueues, BitRate, PortQueues, QUEUES_MAX, QueueRates};
+pub use api::{BadQueues, BitRate, Latencies, Latency, PortQueues, QUEUES_MAX, QueueRates};
 pub use clock::{Clock, MonotonicClock};
 pub use config::{Config, StartError};
 pub use datapath::{

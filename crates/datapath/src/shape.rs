@@ -81,8 +81,8 @@ impl Lane {
     }
 
     /// Lets a frame wait; false when there is no room for it.
-    fn push(&mut self, frame: &TxFrame<'_>, wire_len: u32, worker: usize) -> bool {
-        let fits = self.ring.push(frame, wire_len);
+    fn push(&mut self, frame: &TxFrame<'_>, wire_len: u32, since: Nanos, worker: usize) -> bool {
+        let fits = self.ring.push(frame, wire_len, since);
         if fits {
             self.shared.counters[worker].waiting.add(1);
         }
@@ -191,7 +191,7 @@ impl Shaper {
             self.charge(at, share, wire_len, now);
             return Admission::Go;
         }
-        if !self.lanes[at].push(frame, wire_len, self.worker) {
+        if !self.lanes[at].push(frame, wire_len, now, self.worker) {
             return Admission::Full;
         }
         self.hold();
@@ -302,7 +302,7 @@ impl Shaper {
             let lane = self.lane(before.lanes[usize::from(from)].id);
             let into = &mut self.lanes[usize::from(lane)];
             let frame = before.frame(from, &stored);
-            if into.push(&frame, stored.wire_len, self.worker) {
+            if into.push(&frame, stored.wire_len, stored.since, self.worker) {
                 self.hold();
             } else {
                 into.shared.counters[self.worker].errors.add(1);

@@ -1,6 +1,7 @@
 //! Tx: the frames that wait go to their destinations, one call for each destination.
 
 use crate::backlog::Backlog;
+use crate::counters::Histogram;
 use crate::exit::Exit;
 use crate::heads::{HEADS, Waiting};
 use crate::id::PortIx;
@@ -27,6 +28,8 @@ pub(crate) struct Transmit<'a> {
     pub(crate) drops: &'a mut Drops,
     pub(crate) touching: &'a Touching,
     pub(crate) taps: &'a Taps,
+    /// How long frames wait in queues.
+    pub(crate) queued: &'a Histogram,
     /// Ports where frames wait beyond the pass.
     pub(crate) backlog: &'a mut Backlog,
 }
@@ -106,8 +109,8 @@ impl Transmit<'_> {
         let mut left = Chain::default();
         let Some((mut departure, shaper)) = port.departure(to) else { return };
         let (worker, now) = (self.worker, self.now);
-        let (touching, taps) = (self.touching, self.taps);
-        let mut cx = Sending { worker, now, drops: self.drops, touching, taps };
+        let (touching, taps, queued) = (self.touching, self.taps, self.queued);
+        let mut cx = Sending { worker, now, drops: self.drops, touching, taps, queued };
         // Frames of one lane that leave at once, uncopied.
         let (mut run, mut run_lane) = (ArrayVec::<TxFrame<'_>, BATCH>::new(), 0);
         while let Some(places) = self.pending.pop(&mut waiting) {

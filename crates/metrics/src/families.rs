@@ -3,7 +3,10 @@
 use crate::seen::{First, Seen};
 use crate::text::Page;
 use api::steer::SteerView;
-use api::{NodeView, OffloadView, PortQueueView, PortView, SwitchView, WorkerView, WorkersView};
+use api::{
+    Latencies, Latency, NodeView, OffloadView, PortQueueView, PortView, SwitchView, WorkerView,
+    WorkersView,
+};
 use std::fmt::Display;
 
 /// What a node shows of itself at one moment.
@@ -30,6 +33,8 @@ pub struct Snapshot<'a> {
 pub struct Detail {
     /// Security associations of encrypted tunnels.
     pub tunnels: bool,
+    /// How long frames stayed by switch and queue, in place of all together: the page is of few switches.
+    pub latency: bool,
 }
 
 /// A family of a kind of thing: its name, its help, the value of one.
@@ -45,6 +50,7 @@ pub fn page(snapshot: &Snapshot<'_>, detail: Detail, seen: &mut Seen) -> String 
     queues(&mut page, snapshot.ports, &mut seen.queues);
     switches(&mut page, snapshot.switches);
     drops(&mut page, snapshot.switches, &mut seen.drops);
+    latency(&mut page, snapshot, detail.latency);
     if let Some(view) = snapshot.steering.filter(|view| !view.interfaces.is_empty()) {
         steering(&mut page, view);
     }
@@ -203,11 +209,7 @@ fn ports(page: &mut Page, ports: &[PortView]) {
 }
 
 fn queues(page: &mut Page, ports: &[PortView], first: &mut First) {
-    let all = ports.iter().flat_map(|port| {
-        let kept = port.spec.as_ref().is_some_and(|spec| !spec.queue.is_empty());
-        port.queue.iter().filter(move |_| kept).map(move |queue| (port, queue))
-    });
-    let (own, rest): (Vec<_>, Vec<_>) = all.partition(|(port, queue)| {
+    let (own, rest): (Vec<_>, Vec<_>) = kept_queues(ports).partition(|(port, queue)| {
         first.has(format!("{} {} {}", port.switch, port.name, queue.id))
     });
     let families: [Of<PortQueueView>; 4] = [
@@ -231,6 +233,14 @@ fn queues(page: &mut Page, ports: &[PortView], first: &mut First) {
             family.is(&[("switch", &"other"), ("port", &"other"), ("queue", &"other")], sum);
         }
     }
+}
+
+/// Queues that were asked for.
+fn kept_queues(ports: &[PortView]) -> impl Iterator<Item = (&PortView, &PortQueueView)> {
+    ports.iter().flat_map(|port| {
+        let kept = port.spec.as_ref().is_some_and(|spec| !spec.queue.is_empty());
+        port.queue.iter().filter(move |_| kept).map(move |queue| (port, queue))
+    })
 }
 
 fn switches(page: &mut Page, switches: &[SwitchView]) {
@@ -281,6 +291,37 @@ fn drops(page: &mut Page, switches: &[SwitchView], first: &mut First) {
     if let Some(frames) = other {
         family.is(&[("switch", &"other"), ("reason", &"other")], frames);
     }
+}
+
+/// How long frames stayed, and waited in queues: each switch and queue, or all together.
+fn latency(page: &mut Page, snapshot: &Snapshot<'_>, each: bool) {
+    let help = "How long frames stayed, from the round that received them until they had left.";
+    let mut stayed = page.histogram("suiro_sojourn_seconds", help);
+    match each {
+        true => snapshot.switches.iter().for_each(|switch| {
+            for (class, times) in classes(&switch.latency) {
+                stayed.took(&[("switch", &switch.name), ("class", &class)], times);
+            }
+        }),
+        false => classes(&snapshot.workers.latency).into_iter().for_each(|(class, times)| {
+            stayed.took(&[("class", &class)], times);
+        }),
+    }
+    let help = "How long frames waited in ports' queues that had to wait.";
+    let mut waited = page.histogram("suiro_queue_wait_seconds", help);
+    if !each {
+        waited.took(&[], &snapshot.workers.queue_wait);
+        return;
+    }
+    for (port, queue) in kept_queues(snapshot.ports) {
+        let labels: [(&str, &dyn Display); 3] =
+            [("switch", &port.switch), ("port", &port.name), ("queue", &queue.id)];
+        waited.took(&labels, &queue.wait);
+    }
+}
+
+fn classes(times: &Latencies) -> [(&'static str, &Latency); 2] {
+    [("received", &times.received), ("handed", &times.handed)]
 }
 
 fn steering(page: &mut Page, view: &SteerView) {

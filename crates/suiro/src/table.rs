@@ -68,6 +68,17 @@ pub fn short(number: f64) -> String {
     }
 }
 
+/// A time in few digits: `850 ns`, `3.2 us`, `15 ms`.
+pub fn time(ns: u64) -> String {
+    let scales = [(1e9, "s"), (1e6, "ms"), (1e3, "us")];
+    let ns = ns as f64;
+    let Some((scale, unit)) = scales.into_iter().find(|(scale, _)| ns >= *scale) else {
+        return format!("{ns:.0} ns");
+    };
+    let digits = usize::from(ns / scale < 10.0);
+    format!("{:.digits$} {unit}", ns / scale)
+}
+
 /// Text, or a dash for none.
 pub fn dash(text: Option<impl ToString>) -> String {
     text.map_or_else(|| "-".into(), |text| text.to_string())
@@ -83,6 +94,12 @@ mod tests {
         table.row(vec!["a".into(), "1".into(), "x".into()]);
         table.row(vec!["long".into(), "10".into(), String::new()]);
         assert_eq!(table.to_string(), "NAME   N  NOTE\na      1  x\nlong  10\n");
+    }
+
+    #[test]
+    fn times_have_two_digits_and_their_unit() {
+        let said = [0, 850, 3_249, 15_400, 15_400_000, 2_000_000_000].map(time);
+        assert_eq!(said, ["0 ns", "850 ns", "3.2 us", "15 us", "15 ms", "2.0 s"]);
     }
 
     #[test]

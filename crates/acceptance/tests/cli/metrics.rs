@@ -147,7 +147,7 @@ fn prometheus_reads_a_node_and_every_panel_of_the_dashboard_has_data() {
             text.replace("$__rate_interval", "20s").replace("$switch", ".*")
         })
         .collect();
-    assert!(panels.len() >= 12 && expressions.len() >= panels.len());
+    assert!(panels.len() >= 13 && expressions.len() >= panels.len());
     for expression in &expressions {
         until(&format!("{expression} has data"), || !asked(&place, expression).is_empty());
     }
@@ -157,6 +157,10 @@ fn prometheus_reads_a_node_and_every_panel_of_the_dashboard_has_data() {
             .any(|&n| n > 0.0)
     });
     assert_eq!(asked(&place, "suiro_switch_flows{switch=\"sw0\"}"), [1.0]);
+    let stayed = asked(&place, "suiro_sojourn_seconds_count{class=\"received\"}");
+    assert!(stayed[0] > 0.0, "{stayed:?}");
+    let shown = place.suiro(&["switch", "show", "sw0"]);
+    assert!(shown.contains("frames received stayed: p50 "), "{shown}");
     place.suiro(&["steer", "detach", "near"]);
 }
 
@@ -181,5 +185,6 @@ fn the_page_passes_promtool_narrows_to_a_switch_and_names_what_is_not_there() {
     let narrow = page(&place, "?switch=sw1");
     assert!(narrow.contains("suiro_switch_flows{switch=\"sw1\"}"));
     assert!(!narrow.contains("sw0") && whole.contains("sw0"));
+    assert!(narrow.contains("suiro_sojourn_seconds_count{switch=\"sw1\",class=\"received\"} 0"));
     place.suiro(&["steer", "detach", "near"]);
 }

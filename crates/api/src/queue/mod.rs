@@ -4,7 +4,7 @@ mod rates;
 
 pub use rates::{BadQueues, PortQueues, QUEUES_MAX, QueueRates};
 
-use crate::{KeyFault, Kind, PortSpec, Rate};
+use crate::{KeyFault, Kind, Latency, PortSpec, Rate};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -51,6 +51,9 @@ pub struct PortQueueView {
     pub tx_errors: u64,
     /// Frames that wait now.
     pub waiting: u64,
+    /// How long frames waited in it that had to wait, from the beginning of their round.
+    #[serde(default)]
+    pub wait: Latency,
     /// Nanoseconds since it counts; 0 while the port is not open.
     pub age_ns: u64,
 }

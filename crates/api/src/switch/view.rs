@@ -1,7 +1,7 @@
 //! What is shown of a switch, with its controllers.
 
 use super::{FailMode, Rules, SteeringAccess};
-use crate::{Dpid, DropView, Fault, Netns, Protocol, SwitchName, TlsSpec};
+use crate::{Dpid, DropView, Fault, Latencies, Netns, Protocol, SwitchName, TlsSpec};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -108,6 +108,9 @@ pub struct SwitchView {
     pub packet_outs: u64,
     /// Frames lost, by reason, its ports' included.
     pub drops: Vec<DropView>,
+    /// How long frames stayed that came in here, since the switch was made.
+    #[serde(default)]
+    pub latency: Latencies,
     /// OpenFlow connections.
     pub connections: Vec<ConnectionView>,
     /// Why it does not listen, if it does not.

@@ -2,13 +2,14 @@
 
 use super::registry::PortEntry;
 use super::{Datapath, Handle};
-use crate::counters::{Count, DropSums, PortBlock};
+use crate::counters::{self, Count, DropSums, PortBlock, Sojourns};
 use crate::id::{PortAt, SwitchId};
 use crate::shared::PastWorkers;
 use crate::stats::{
     Assignment, PortCounters, PortLoad, RungCounters, StageCycles, SwitchCounters, WorkerStats,
     WorkerTimes,
 };
+use api::{Latencies, Latency};
 use port::Sent;
 use wire::DropReason;
 
@@ -58,8 +59,8 @@ impl Datapath {
             counters.packet_ins += block.packet_ins.get();
             counters.packet_outs += block.packet_outs.get();
         }
-        let ports = registry.counted.iter().filter(|(at, _)| at.switch == switch);
-        for (_, blocks) in ports {
+        let at = |port| PortAt { switch, port };
+        for (_, blocks) in registry.counted.range(at(0)..=at(u32::MAX)) {
             for block in blocks.iter() {
                 block.rx_drops.add_to(&mut drops);
                 block.tx_drops.add_to(&mut drops);
@@ -67,6 +68,20 @@ impl Datapath {
         }
         counters.drops = drops.named();
         Some(counters)
+    }
+
+    /// How long frames stayed that came in at a switch, over all workers; `None` if it is not in service.
+    pub fn latency_at(&self, switch: SwitchId) -> Option<Latencies> {
+        let registry = self.registry();
+        let entry = registry.switches.get(&switch)?;
+        Some(Sojourns::sum(entry.shared.counters.iter().map(|block| &block.sojourns)))
+    }
+
+    /// How long frames stayed, and how long those waited that had to wait in ports' queues, over all workers.
+    pub fn latency(&self) -> (Latencies, Latency) {
+        let blocks = self.workers.iter().map(|handle| &*handle.mailbox.counters);
+        let stayed = Sojourns::sum(blocks.clone().map(|block| &block.sojourns));
+        (stayed, counters::sum(blocks.map(|block| &block.queued)))
     }
 
     /// Every worker: its work, its idleness, and its part of each port's traffic.

@@ -7,6 +7,7 @@
 use crate::clock::Clock;
 use crate::collect::{Collector, copies_allowed};
 use crate::copies::Copies;
+use crate::counters::Histogram;
 use crate::crossing::Crossings;
 use crate::engine::Engine;
 use crate::event::EventRing;
@@ -116,6 +117,7 @@ pub(crate) struct Pass<'a, 'f, C> {
     pub(crate) events: &'a EventRing,
     pub(crate) touching: &'a Touching,
     pub(crate) taps: &'a Taps,
+    pub(crate) queued: &'a Histogram,
     pub(crate) done: Done,
     /// Bytes of the longest frame.
     pub(crate) longest: u32,
@@ -181,6 +183,7 @@ impl<C: Clock> Engine<C> {
             events: &self.events,
             touching: &self.touching,
             taps: &self.taps,
+            queued: &self.counters.queued,
             done: Done::default(),
             longest: frames.longest,
             reshaped: false,
@@ -375,6 +378,7 @@ impl<C: Clock> Pass<'_, '_, C> {
             drops,
             touching: self.touching,
             taps: self.taps,
+            queued: self.queued,
             backlog,
         };
         let mut collector = Collector {
@@ -426,6 +430,7 @@ impl<C: Clock> Pass<'_, '_, C> {
             drops,
             touching: self.touching,
             taps: self.taps,
+            queued: self.queued,
             backlog,
         };
         let (spare, carried, packets) = (&*spare, &*carried, &*self.packets);

@@ -1,7 +1,9 @@
 //! What went through a port's queues.
 
+use api::Latency;
+
 /// What went through a queue, over all workers.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct QueueCounters {
     /// Its number.
     pub id: u32,
@@ -13,6 +15,8 @@ pub struct QueueCounters {
     pub tx_errors: u64,
     /// Frames that wait now.
     pub waiting: u64,
+    /// How long frames waited that had to wait, from the beginning of their round.
+    pub wait: Latency,
     /// Nanoseconds since it was configured.
     pub age_ns: u64,
 }

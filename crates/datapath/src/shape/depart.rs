@@ -2,6 +2,7 @@
 
 use super::ring::Stored;
 use super::{QueueShared, Shaper};
+use crate::counters::Histogram;
 use crate::id::PortIx;
 use crate::shared::PortShared;
 use crate::taps::{Side, Taps};
@@ -24,6 +25,8 @@ pub(crate) struct Sending<'a> {
     pub(crate) drops: &'a mut Drops,
     pub(crate) touching: &'a Touching,
     pub(crate) taps: &'a Taps,
+    /// How long frames wait, at this worker.
+    pub(crate) queued: &'a Histogram,
 }
 
 /// A port with queues while frames leave by it.
@@ -134,7 +137,15 @@ fn send_run(
         run.iter().map(|stored| shaper.frame(lane, stored)).collect();
     departure.send(shaper.queue(lane), &frames, cx);
     drop(frames);
+    run.iter().for_each(|stored| note_wait(shaper.queue(lane), stored, cx));
     shaper.arrived(run.len());
+}
+
+/// Notes how long a frame waited that has left.
+fn note_wait(queue: &QueueShared, stored: &Stored, cx: &Sending<'_>) {
+    let ns = cx.now.since(stored.since);
+    queue.counters[cx.worker].waits.note(ns, 1);
+    cx.queued.note(ns, 1);
 }
 
 /// Sends all that waits, whatever the rates say: the queues are gone.
@@ -143,7 +154,10 @@ pub(crate) fn dissolve(shaper: &mut Shaper, departure: &mut Departure<'_>, cx: &
         let (queue, frame) = (shaper.queue(lane), shaper.frame(lane, &stored));
         match departure.shut {
             Some(reason) => departure.lose(queue, reason, &frame, cx),
-            None => departure.send(queue, &[frame], cx),
+            None => {
+                departure.send(queue, &[frame], cx);
+                note_wait(queue, &stored, cx);
+            }
         }
     }
 }

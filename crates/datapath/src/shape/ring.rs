@@ -1,5 +1,6 @@
 //! Frames that wait for their departure, copied into memory that was allocated when their queue was configured.
 
+use flow::Nanos;
 use port::{Body, TxFrame};
 use wire::Offload;
 
@@ -14,6 +15,8 @@ pub(crate) struct Stored {
     len: u32,
     /// Bytes that it puts on the wire.
     pub(crate) wire_len: u32,
+    /// When the round began that put it here.
+    pub(crate) since: Nanos,
     tunnel_id: u32,
     tun_dst: u16,
     offload: Offload,
@@ -47,7 +50,7 @@ impl Ring {
     }
 
     /// Copies a frame in; false when it does not fit.
-    pub(crate) fn push(&mut self, frame: &TxFrame<'_>, wire_len: u32) -> bool {
+    pub(crate) fn push(&mut self, frame: &TxFrame<'_>, wire_len: u32, since: Nanos) -> bool {
         let len = frame.len();
         let Some(at) = self.place(len) else { return false };
         let head = frame.head.len();
@@ -57,7 +60,7 @@ impl Ring {
         let TxFrame { offload, tunnel_id, tun_dst, .. } = *frame;
         let (at32, head, len32) = (at as u32, head as u32, len as u32);
         self.frames[(self.first + self.count) % FRAMES] =
-            Stored { at: at32, head, len: len32, wire_len, tunnel_id, tun_dst, offload };
+            Stored { at: at32, head, len: len32, wire_len, since, tunnel_id, tun_dst, offload };
         self.count += 1;
         self.end = at + len;
         true
@@ -133,7 +136,7 @@ mod tests {
                 let (head, body) = (vec![step as u8; head], vec![!step as u8; body]);
                 let frame =
                     TxFrame { head: &head, body: Body::private(&body), offload: Offload::default(), tunnel_id: step as u32, tun_dst: !step as u16 };
-                if ring.push(&frame, 0) {
+                if ring.push(&frame, 0, Nanos(0)) {
                     oracle.push_back(told_of(&frame));
                 } else {
                     let used: usize = oracle.iter().map(|(bytes, ..)| bytes.len()).sum();
@@ -155,8 +158,8 @@ mod tests {
             tunnel_id: 0,
             tun_dst: 0,
         };
-        assert_eq!((0..5000).filter(|_| ring.push(&frame, 60)).count(), FRAMES);
+        assert_eq!((0..5000).filter(|_| ring.push(&frame, 60, Nanos(0))).count(), FRAMES);
         let mut small = Ring::new(150);
-        assert_eq!((0..5000).filter(|_| small.push(&frame, 60)).count(), 2);
+        assert_eq!((0..5000).filter(|_| small.push(&frame, 60, Nanos(0))).count(), 2);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::QueueCounters;
 use super::bucket::Timeline;
-use crate::counters::{Count, Traffic, blocks};
+use crate::counters::{self, Count, Histogram, Traffic, blocks};
 use api::{BitRate, PortQueues, QueueRates};
 use flow::Nanos;
 use port::Sent;
@@ -17,6 +17,8 @@ pub(crate) struct QueueBlock {
     pub(crate) errors: Count,
     /// Frames in the worker's ring now.
     pub(crate) waiting: Count,
+    /// How long those waited that had to and have left.
+    pub(crate) waits: Histogram,
 }
 
 /// One queue.
@@ -106,6 +108,7 @@ impl PortQueuesShared {
                 tx_bytes: sum(|block| block.tx.get().bytes),
                 tx_errors: sum(|block| block.errors.get()),
                 waiting: sum(|block| block.waiting.get()),
+                wait: counters::sum(queue.counters.iter().map(|block| &block.waits)),
                 age_ns: now.since(queue.since),
             }
         };

@@ -1,25 +1,26 @@
-//! A frame on its way to another worker, as a record of a ring: four words, and all its bytes.
+//! A frame on its way to another worker, as a record of a ring: five words, and all its bytes.
 //!
 //! ```text
 //! word 0   place of the switch 32, number of the switch 32
 //! word 1   unit 32, port that it came in at 32
 //! word 2   offload state: start 16, offset 16, segment 16, flags 8, large frame 8
 //! word 3   number of the tunnel's end that sent it 16, tunnel id 32
+//! word 4   when it came in, ns
 //! ```
 
 use crate::id::{SwitchId, SwitchIx};
 use crate::sys::ring;
-use flow::{Packet, PortNo};
+use flow::{Nanos, Packet, PortNo};
 use place::UnitId;
 use port::Body;
 use wire::{Gso, Offload, PartialChecksum};
 
 /// What goes with a frame's bytes.
-type Words = [u64; 4];
+type Words = [u64; 5];
 /// The end of a ring of frames that puts.
-pub(crate) type Writer = ring::Writer<4>;
+pub(crate) type Writer = ring::Writer<5>;
 /// The end that takes.
-pub(crate) type Reader = ring::Reader<4>;
+pub(crate) type Reader = ring::Reader<5>;
 
 /// What is said of a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,6 +34,8 @@ pub(crate) struct Label {
     pub(crate) tunnel_id: u32,
     pub(crate) tun_src: u16,
     pub(crate) offload: Offload,
+    /// When the round began by which it came in.
+    pub(crate) since: Nanos,
 }
 
 const HAS_CHECKSUM: u64 = 1 << 48;
@@ -42,9 +45,9 @@ const KINDS: [Gso; 4] = [Gso::None, Gso::TcpV4, Gso::TcpV6, Gso::Udp];
 
 impl Label {
     pub(crate) fn words(&self) -> Words {
-        let Self { ix, switch, unit, in_port, tunnel_id, tun_src, offload } = *self;
+        let Self { ix, switch, unit, in_port, tunnel_id, tun_src, offload, since } = *self;
         let tunnel = pair(tun_src.into(), tunnel_id);
-        [pair(ix.0, switch.0), pair(unit.0, in_port), packed(&offload), tunnel]
+        [pair(ix.0, switch.0), pair(unit.0, in_port), packed(&offload), tunnel, since.0]
     }
 
     pub(crate) fn of(words: &Words) -> Self {
@@ -58,6 +61,7 @@ impl Label {
             tunnel_id: words[3] as u32,
             tun_src: (words[3] >> 32) as u16,
             offload: unpacked(words[2]),
+            since: Nanos(words[4]),
         }
     }
 }
@@ -114,7 +118,8 @@ mod tests {
         for offload in KINDS.map(large).into_iter().chain([Offload::default(), verified]) {
             let (ix, switch, unit) = (SwitchIx(3), SwitchId(u32::MAX), UnitId(1280));
             let (in_port, tunnel_id, tun_src) = (0xffff_ff00, 0xff_ffff, 0xfffe);
-            let label = Label { ix, switch, unit, in_port, tunnel_id, tun_src, offload };
+            let since = Nanos(u64::MAX);
+            let label = Label { ix, switch, unit, in_port, tunnel_id, tun_src, offload, since };
             assert_eq!(Label::of(&label.words()), label);
         }
     }

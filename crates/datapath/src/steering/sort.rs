@@ -76,6 +76,7 @@ impl Handover {
             tunnel_id: packet.key.get(wire::Field::TunnelId) as u32,
             tun_src: packet.key.get(wire::Field::TunSrc) as u16,
             offload: packet.offload,
+            since: arrival.now,
         };
         let count = |given: &Count| {
             given.add(1);

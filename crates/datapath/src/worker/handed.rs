@@ -9,11 +9,12 @@ use crate::id::{PortAt, SwitchIx};
 use crate::ladder::{Done, Work};
 use crate::steering::{Classifier, Handover, Inlet, Label, Release, Settled};
 use crate::touch::Touch;
+use arrayvec::ArrayVec;
 use flow::Nanos;
 use port::{Lost, RxBatch};
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
-use wire::DropReason;
+use wire::{BATCH, DropReason};
 
 /// What a round took of a ring.
 struct Taken {
@@ -128,6 +129,7 @@ fn take<C: Clock>(
     let mut records = reader.records();
     let label = Label::of(&records.peek()?);
     let mut frames = Frames::default();
+    let mut came = ArrayVec::<(Nanos, u64), BATCH>::new();
     for slot in batch.free() {
         let of = records.peek().map(|words| Label::of(&words));
         let Some(of) = of.filter(|of| (of.ix, of.switch) == (label.ix, label.switch)) else {
@@ -136,6 +138,10 @@ fn take<C: Clock>(
         let Some((_, bytes)) = records.next() else { break };
         frames.push(&mut slot.head, bytes, of.offload, of.in_port);
         frames.push_tunnel(of.tunnel_id, of.tun_src);
+        match came.last_mut() {
+            Some((since, frames)) if *since == of.since => *frames += 1,
+            _ => came.push((of.since, 1)),
+        }
     }
     let end = records.position();
     let port::Sent { frames: count, bytes } = frames.received;
@@ -144,7 +150,14 @@ fn take<C: Clock>(
     engine.touching.set(Touch::Handed);
     let switch = engine.world.switch(label.ix).filter(|switch| switch.shared.id == label.switch);
     let done = match switch.map(|switch| switch.shared.tables.load()) {
-        Some(tables) => engine.pass(now, &mut frames, (label.ix, &tables), Work::Tables),
+        Some(tables) => {
+            let done = engine.pass(now, &mut frames, (label.ix, &tables), Work::Tables);
+            let left = engine.clock.time_of(done.at.max(received));
+            came.iter().for_each(|&(since, frames)| {
+                engine.stayed_handed(label.ix, frames, left.since(since));
+            });
+            done
+        }
         None => Done::default(), // it went out of service, and its counters with it
     };
     engine.touching.set(Touch::Nothing);

@@ -65,7 +65,7 @@ impl<C: Clock> Worker<C> {
         self.batch.clear();
         let steered = self.handover.as_ref().is_some_and(|by| by.steers(queue.switch));
         let Queue { rx, shared, switch, .. } = queue;
-        let from = (&**shared, *switch);
+        let (from, switch) = ((&**shared, *switch), *switch);
         let rungs = if steered { Rungs::PASS } else { self.mailbox.rungs() };
         shared.at(&mut self.left_out);
         let (mut round, mut forwarded) = (None, Forwarded::default());
@@ -92,6 +92,7 @@ impl<C: Clock> Worker<C> {
         if count > 0 {
             let (decided, released) = (received, 0);
             let forwarding = forwarded.cycles;
+            let mut stayed = count;
             let mut marks = Marks { begin, received, decided, released, forwarding, tx_cycles: 0 };
             let turn = self.turns.next(count, now);
             if turn.is_some_and(|turn| turn < forwarded.frames) {
@@ -119,7 +120,9 @@ impl<C: Clock> Worker<C> {
                     (None, _) => Done::default(),
                     (Some(round), None) => engine.climb(round, &mut self.batch, &**rx),
                     (Some(round), Some(handover)) => {
-                        steer(engine, round, (&mut self.batch, &**rx), handover)
+                        let (done, own) = steer(engine, round, (&mut self.batch, &**rx), handover);
+                        stayed = own;
+                        done
                     }
                 };
                 (marks.decided, marks.tx_cycles) = (at.max(received), tx_cycles);
@@ -132,6 +135,9 @@ impl<C: Clock> Worker<C> {
                     }
                     noted.iter().for_each(|passing| engine.taps.note(passing, rung, wait));
                 }
+            }
+            if let Some(ns) = clock.between(begin, marks.decided) {
+                engine.stayed(switch, stayed as u64, ns);
             }
             rx.release();
             marks.released = clock.cycles();
@@ -188,30 +194,31 @@ impl<C: Clock> Worker<C> {
     }
 }
 
-/// Takes the frames of a steered switch to their destinations that are this worker's to process, and hands over the others.
+/// Takes the frames of a steered switch to their destinations that are this worker's to process, and hands over the others. Says how many were its own.
 #[inline(never)]
 fn steer<C: Clock>(
     engine: &mut Engine<C>,
     round: &Round<'_>,
     (batch, source): (&mut RxBatch, &dyn RxQueue),
     handover: &mut Handover,
-) -> Done {
+) -> (Done, usize) {
     let mut frames = Frames::default();
     if !engine.receive(round, &mut frames, batch, source) {
-        return Done::default();
+        return Default::default();
     }
     let &Round { switch: ix, now, .. } = round;
-    let Some(switch) = engine.world.switch(ix) else { return Done::default() };
+    let Some(switch) = engine.world.switch(ix) else { return Default::default() };
     let (in_port, drops) = (round.from.at.port, engine.scratch.verdicts.at(round.from.at));
     handover.sort(&mut frames, Arrival { ix, in_port, now, drops });
     switch.counters(engine.number).drops.take(drops);
-    if frames.packets.is_empty() {
-        return Done::default();
+    let own = frames.packets.len();
+    if own == 0 {
+        return Default::default();
     }
     let done = engine.pass(now, &mut frames, (ix, &round.tables), Work::Tables);
     handover.passed();
     pass_through(engine, handover);
-    done
+    (done, own)
 }
 
 /// Makes `frame` the batch's only frame.

@@ -5,7 +5,7 @@ use crate::line::{Fault, Wired};
 use crate::rig::{Rig, at, from, output, udp};
 use crate::time::{Manual, wait};
 use datapath::{
-    BadQueues, BitRate, Config, Point, PortQueues, QueueCounters, QueueRates, QueuesError,
+    BadQueues, BitRate, Config, Latency, Point, PortQueues, QueueCounters, QueueRates, QueuesError,
     SwitchId, What,
 };
 use flow::Action;
@@ -72,6 +72,13 @@ fn a_burst_leaves_what_exceeds_it_waits_and_what_does_not_fit_is_dropped() {
     let all = (burst + held) as u64;
     assert_eq!(counters(&rig), [(7, all, all * 1000, lost)]);
     assert_eq!(waiting(&rig), [0]);
+    let waited = rig.datapath.queue_counters(at(1, 2)).remove(0).wait;
+    let all_ms: u64 = (1..=held as u64).sum();
+    assert_eq!((waited.frames(), waited.sum_ns), (held as u64, all_ms * MILLISECOND));
+    let (stayed, everywhere) = rig.datapath.latency();
+    assert_eq!(everywhere, waited);
+    assert_eq!((stayed.received.frames(), stayed.received.sum_ns), (200, 0), "each came once");
+    assert_eq!(rig.datapath.latency_at(SwitchId(1)), Some(stayed));
 }
 
 #[test]
@@ -191,10 +198,11 @@ fn counters_and_age_go_on_when_other_queues_change() {
         tx_bytes: 5000,
         tx_errors: 0,
         waiting: 0,
+        wait: Latency::default(),
         age_ns: 4 * MILLISECOND,
     };
     let (tx_frames, tx_bytes) = (0, 0);
-    let eight = QueueCounters { id: 8, tx_frames, tx_bytes, age_ns: MILLISECOND, ..seven };
+    let eight = QueueCounters { id: 8, tx_frames, tx_bytes, age_ns: MILLISECOND, ..seven.clone() };
     assert_eq!(rig.datapath.queue_counters(at(1, 2)), [seven, eight]);
 }
 

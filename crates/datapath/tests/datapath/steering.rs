@@ -104,6 +104,9 @@ fn frames_of_an_entry_are_processed_on_its_core_and_others_stay() {
     assert_eq!(rig.traffic(1, 1), (300, 0), "received once");
     let over = rig.datapath.worker_stats().into_iter().map(|worker| worker.taken_over).sum::<u64>();
     assert_eq!(over, 100);
+    let stayed = rig.datapath.latency_at(ONE).unwrap();
+    assert_eq!(stayed.handed.frames(), 100);
+    assert!(stayed.handed.sum_ns > 0 && stayed.received.frames() <= 200, "{stayed:?}");
     assert_eq!(rig.line(1, 2).take().len(), 300);
 }
 

@@ -17,6 +17,8 @@ fn of<T: serde::de::DeserializeOwned>(value: Value) -> T {
 }
 
 fn shown(switches: usize, ports: usize, workers: usize) -> Shown {
+    let times =
+        json!({"buckets": [{"from_ns": 1024, "below_ns": 1280, "frames": 7}], "sum_ns": 8000});
     let worker = |worker: usize| {
         let rung = |rung: &str| json!({"rung": rung, "frames": 7, "bytes": 700});
         let rungs = ["port", "pattern", "uniform", "whole", "pass"].map(rung);
@@ -34,7 +36,7 @@ fn shown(switches: usize, ports: usize, workers: usize) -> Shown {
             "echo_interval_s": 5, "aux": 0, "steering": "off", "tls": null, "max_packet_in_per_s": 1000, "management": "", "origin": "api",
             "ports": ports, "tables": 254, "flows": 2, "packet_ins": 0, "packet_outs": 0,
             "drops": [{"reason": "no_match", "frames": 3 + at}, {"reason": "meter", "frames": 4}, {"reason": "too_big", "frames": 0}],
-            "connections": [], "fault": null,
+            "connections": [], "fault": null, "latency": {"received": times, "handed": times},
         })
     };
     let port = |at: usize, number: usize| {
@@ -43,7 +45,7 @@ fn shown(switches: usize, ports: usize, workers: usize) -> Shown {
             "spec": {"name": format!("p{number}"), "type": "tap", "rate": "1G", "queue": [{"id": 1, "min_rate": "1M"}]},
             "interface": null, "netns": null, "peer": null, "mac": null, "mtu": 1500, "admin_up": true, "up": true, "carrier": number != 0,
             "speed_mbps": 0, "mode": "", "notes": [], "origin": "api", "queues": [], "rate": null,
-            "queue": [{"id": 1, "min_rate": null, "max_rate": null, "tx_frames": 1, "tx_bytes": 60, "tx_errors": 0, "waiting": 2, "age_ns": 1}],
+            "queue": [{"id": 1, "min_rate": null, "max_rate": null, "tx_frames": 1, "tx_bytes": 60, "tx_errors": 0, "waiting": 2, "wait": times, "age_ns": 1}],
             "counters": {"rx_frames": 1, "rx_bytes": 60, "tx_frames": 2, "tx_bytes": 120, "rx_drops": [], "tx_drops": [{"reason": "tx_full", "frames": 9}]},
             "fault": null,
         })
@@ -59,7 +61,8 @@ fn shown(switches: usize, ports: usize, workers: usize) -> Shown {
             "ports": switches * ports, "store": {"file": "", "fault": null, "set_aside": null, "left_out": 0}, "background": false,
         })),
         workers: of(
-            json!({"at_ns": 1_000_000_000_000u64, "workers": (0..workers).map(worker).collect::<Vec<_>>()}),
+            json!({"at_ns": 1_000_000_000_000u64, "workers": (0..workers).map(worker).collect::<Vec<_>>(),
+                   "latency": {"received": times, "handed": {"buckets": [], "sum_ns": 0}}, "queue_wait": times}),
         ),
         switches: (0..switches).map(|at| of(switch(at))).collect(),
         ports: all.map(|(at, number)| of(port(at, number))).collect(),
@@ -78,6 +81,10 @@ fn shown(switches: usize, ports: usize, workers: usize) -> Shown {
 
 impl Shown {
     fn page(&self, seen: &mut Seen) -> String {
+        self.detailed(Detail::default(), seen)
+    }
+
+    fn detailed(&self, detail: Detail, seen: &mut Seen) -> String {
         let snapshot = Snapshot {
             node: &self.node,
             workers: &self.workers,
@@ -87,27 +94,32 @@ impl Shown {
             offload: Some(&self.offload),
             revision: 42,
         };
-        page(&snapshot, Detail::default(), seen)
+        page(&snapshot, detail, seen)
     }
 }
 
 /// Reads a page back, slowly, and holds it to the format: series and their values.
 fn read(page: &str) -> BTreeMap<String, f64> {
     let (mut series, mut families, mut family) = (BTreeMap::new(), BTreeSet::new(), String::new());
-    let mut lines = page.lines().peekable();
+    let (mut lines, mut is_histogram) = (page.lines().peekable(), false);
     while let Some(line) = lines.next() {
         if let Some(head) = line.strip_prefix("# HELP ") {
             let (name, help) = head.split_once(' ').unwrap();
             assert!(help.ends_with('.') && families.insert(name.to_owned()), "{line}");
             let kind = lines.next().unwrap().strip_prefix("# TYPE ").unwrap();
             let kind = kind.strip_prefix(name).unwrap().trim();
+            is_histogram = kind == "histogram";
             assert_eq!(kind == "counter", name.ends_with("_total"), "{name} is a {kind}");
             family = name.to_owned();
             assert!(!lines.peek().unwrap().starts_with('#'), "{name} has no series");
             continue;
         }
         let (key, value) = line.rsplit_once(' ').unwrap();
-        assert_eq!(key.split('{').next().unwrap(), family, "{line}");
+        let name = key.split('{').next().unwrap();
+        let parts = ["_bucket", "_sum", "_count"];
+        let part = parts.iter().find_map(|part| name.strip_suffix(part).filter(|_| is_histogram));
+        assert_eq!(part.unwrap_or(name), family, "{line}");
+        assert_eq!(part.is_some(), is_histogram, "{line}");
         assert!(series.insert(key.to_owned(), value.parse().unwrap()).is_none(), "{key} twice");
     }
     series
@@ -136,6 +148,11 @@ fn what_a_node_shows_has_its_value_under_its_name() {
         ("suiro_worker_cycles_total{worker=\"0\",core=\"1\",stage=\"pipeline\"}", 20.0),
         ("suiro_steer_frames_total{interface=\"eth0\",core=\"1\"}", 6.0),
         ("suiro_core_load_ratio{core=\"0\",stage=\"total\"}", 0.125),
+        ("suiro_sojourn_seconds_bucket{class=\"received\",le=\"0.000001024\"}", 0.0),
+        ("suiro_sojourn_seconds_bucket{class=\"received\",le=\"0.000002048\"}", 7.0),
+        ("suiro_sojourn_seconds_sum{class=\"received\"}", 0.000_008),
+        ("suiro_sojourn_seconds_count{class=\"handed\"}", 0.0),
+        ("suiro_queue_wait_seconds_bucket{le=\"+Inf\"}", 7.0),
         ("suiro_offload_flows{rung=\"tc\"}", 3.0),
         ("suiro_faults{kind=\"port\"}", 0.0),
     ] {
@@ -145,6 +162,20 @@ fn what_a_node_shows_has_its_value_under_its_name() {
         !series.keys().any(|key| key.contains("too_big")),
         "a reason without a drop has no line"
     );
+}
+
+#[test]
+fn a_page_of_one_switch_has_its_times_and_those_of_its_queues() {
+    let one = shown(1, 2, 1);
+    let detail = Detail { latency: true, ..Detail::default() };
+    let series = read(&one.detailed(detail, &mut Seen::all()));
+    for key in [
+        "suiro_sojourn_seconds_count{switch=\"sw0\",class=\"handed\"}",
+        "suiro_queue_wait_seconds_count{switch=\"sw0\",port=\"p1\",queue=\"1\"}",
+    ] {
+        assert!(series.contains_key(key), "{key}");
+    }
+    assert!(!series.contains_key("suiro_sojourn_seconds_count{class=\"handed\"}"), "counted twice");
 }
 
 #[test]

@@ -63,7 +63,10 @@ async fn show(
         offload: offload.as_ref().ok(),
         revision: node.feed().newest().0,
     };
-    let detail = Detail { tunnels: narrow.detail.as_deref() == Some("tunnel") };
+    let detail = Detail {
+        tunnels: narrow.detail.as_deref() == Some("tunnel"),
+        latency: narrow.switch.is_some(),
+    };
     Ok(([(CONTENT_TYPE, TEXT)], page(&snapshot, detail, seen)).into_response())
 }
 

@@ -86,6 +86,7 @@ fn view(queue: &QueueSpec, counters: Option<&QueueCounters>) -> PortQueueView {
         tx_bytes: of(|counters| counters.tx_bytes),
         tx_errors: of(|counters| counters.tx_errors),
         waiting: of(|counters| counters.waiting),
+        wait: counters.map(|counters| counters.wait.clone()).unwrap_or_default(),
         age_ns: of(|counters| counters.age_ns),
     }
 }

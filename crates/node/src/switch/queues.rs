@@ -165,8 +165,15 @@ mod tests {
     fn counters_are_of_the_queues_asked_for_and_of_no_other() {
         let (switch, plane) = three_ports();
         let age_ns = 3_000_000_007;
-        let counted =
-            QueueCounters { id: 7, tx_frames: 5, tx_bytes: 600, tx_errors: 2, waiting: 0, age_ns };
+        let counted = QueueCounters {
+            id: 7,
+            tx_frames: 5,
+            tx_bytes: 600,
+            tx_errors: 2,
+            waiting: 0,
+            wait: Default::default(),
+            age_ns,
+        };
         plane.queues.lock().unwrap().push(counted);
         let all = switch.queue_stats(PortNo::ANY, ALL_QUEUES).unwrap();
         assert_eq!(ids(&all), [(1, 0), (1, 7), (2, 7), (2, 8)]);

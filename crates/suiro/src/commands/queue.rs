@@ -4,8 +4,8 @@ use super::Context;
 use super::port::path as port_path;
 use crate::args::QueueCommand;
 use crate::failure::Failure;
-use crate::table::{Table, dash};
-use api::{Fault, Method, PortQueueView, PortView, QueueLimits, SwitchName};
+use crate::table::{Table, dash, time};
+use api::{Fault, Latency, Method, PortQueueView, PortView, QueueLimits, SwitchName};
 
 /// Does what the command says.
 pub fn run(context: &Context, command: QueueCommand) -> Result<(), Failure> {
@@ -93,15 +93,26 @@ fn list(ports: &[Listed]) -> String {
 
 fn show(switch: &SwitchName, port: &str, view: &PortQueueView) -> String {
     format!(
-        "queue {} of port {port} of switch {switch}\n  min rate    {}\n  max rate    {}\n  sent        {} frames, {} bytes\n  waiting     {} frames\n  dropped     {} frames\n",
+        "queue {} of port {port} of switch {switch}\n  min rate    {}\n  max rate    {}\n  sent        {} frames, {} bytes\n  waiting     {} frames\n  waited      {}\n  dropped     {} frames\n",
         view.id,
         dash(view.min_rate),
         dash(view.max_rate),
         view.tx_frames,
         view.tx_bytes,
         view.waiting,
+        waited(&view.wait),
         view.tx_errors
     )
+}
+
+fn waited(times: &Latency) -> String {
+    let quantile = |share| times.quantile_ns(share).map(time);
+    match (quantile(0.5), quantile(0.99)) {
+        (Some(half), Some(most)) => {
+            format!("{} frames: p50 {half}, p99 {most}", times.frames())
+        }
+        _ => "no frame had to".into(),
+    }
 }
 
 /// A queue in one line, for the port that has it.

@@ -3,9 +3,9 @@
 use super::{Context, out};
 use crate::args::{SwitchCommand, SwitchSettings};
 use crate::failure::Failure;
-use crate::table::Table;
+use crate::table::{Table, time};
 use api::{
-    Dpid, DropView, EndpointView, FailMode, Fault, MacView, Method, Rules, SteeringAccess,
+    Dpid, DropView, EndpointView, FailMode, Fault, Latency, MacView, Method, Rules, SteeringAccess,
     SwitchName, SwitchPatch, SwitchView, TlsSpec, TroubleView,
 };
 use serde::Serialize;
@@ -191,9 +191,18 @@ fn show(view: &SwitchView) -> String {
             connection.lost_packet_ins
         );
     }
+    text += &stays("received", &view.latency.received);
+    text += &stays("handed over", &view.latency.handed);
     text += &drops("  drops", &view.drops);
     view.fault.iter().for_each(|fault| text += &format!("  FAULT: {fault}\n"));
     text
+}
+
+/// How long frames stayed, in a line; nothing if there were none.
+fn stays(which: &str, times: &Latency) -> String {
+    let quantile = |share| times.quantile_ns(share).map(time);
+    let (Some(half), Some(most)) = (quantile(0.5), quantile(0.99)) else { return String::new() };
+    format!("  {} frames {which} stayed: p50 {half}, p99 {most}\n", times.frames())
 }
 
 fn steering(access: SteeringAccess) -> &'static str {

@@ -3,7 +3,7 @@
 use super::rates::{PortRates, Rates};
 use super::{queues, rungs};
 use crate::plural::counted;
-use crate::table::{Table, short};
+use crate::table::{Table, dash, short, time};
 
 /// Orders of the ports; the busiest first is the usual one.
 pub const ORDERS: &[&str] = &["load", "drops", "name"];
@@ -78,6 +78,8 @@ fn switches(rates: &Rates) -> String {
         ">CONTROLLERS",
         ">FRAMES/S",
         ">PACKET-INS/S",
+        ">STAY P50",
+        ">P99",
         ">DROPS/S",
     ]);
     for switch in &rates.switches {
@@ -88,6 +90,8 @@ fn switches(rates: &Rates) -> String {
             switch.controllers.to_string(),
             short(switch.frames_per_s),
             short(switch.packet_ins_per_s),
+            dash(switch.stay_p50_ns.map(time)),
+            dash(switch.stay_p99_ns.map(time)),
             short(switch.drops_per_s.values().fold(0.0, |sum, rate| sum + rate)),
         ]);
     }

@@ -1,7 +1,7 @@
 //! What the queues of ports do per second.
 
 use super::rates::{PortRates, pairs, per_second};
-use crate::table::{Table, dash, short};
+use crate::table::{Table, dash, short, time};
 use api::{PortQueueView, Rate};
 use serde::Serialize;
 
@@ -20,6 +20,10 @@ pub struct QueueLoad {
     pub tx_mbps: f64,
     /// Frames that wait now.
     pub waiting: u64,
+    /// How long the middle one of the frames waited that left meanwhile and had to wait, in nanoseconds; `null` without such frames.
+    pub wait_p50_ns: Option<u64>,
+    /// And the longest but one in a hundred.
+    pub wait_p99_ns: Option<u64>,
     /// Drops a second: too many, or the port dropped them.
     pub drops_per_s: f64,
 }
@@ -32,6 +36,7 @@ pub fn between(before: &[PortQueueView], now: &[PortQueueView], seconds: f64) ->
 
 fn load(before: &PortQueueView, now: &PortQueueView, seconds: f64) -> QueueLoad {
     let rate = |of: fn(&PortQueueView) -> u64| per_second(of(before), of(now), seconds);
+    let waited = now.wait.since(&before.wait);
     QueueLoad {
         id: now.id,
         min_rate: now.min_rate,
@@ -39,6 +44,8 @@ fn load(before: &PortQueueView, now: &PortQueueView, seconds: f64) -> QueueLoad 
         tx_frames_per_s: rate(|queue| queue.tx_frames),
         tx_mbps: rate(|queue| queue.tx_bytes) * 8.0 / 1e6,
         waiting: now.waiting,
+        wait_p50_ns: waited.quantile_ns(0.5),
+        wait_p99_ns: waited.quantile_ns(0.99),
         drops_per_s: rate(|queue| queue.tx_errors),
     }
 }
@@ -54,6 +61,8 @@ pub fn table(ports: &[&PortRates]) -> String {
         ">TX/S",
         ">TX MBIT/S",
         ">WAITING",
+        ">WAIT P50",
+        ">P99",
         ">DROPS/S",
     ]);
     let queues: Vec<_> =
@@ -68,6 +77,8 @@ pub fn table(ports: &[&PortRates]) -> String {
             short(queue.tx_frames_per_s),
             format!("{:.1}", queue.tx_mbps),
             queue.waiting.to_string(),
+            dash(queue.wait_p50_ns.map(time)),
+            dash(queue.wait_p99_ns.map(time)),
             short(queue.drops_per_s),
         ]);
     }
@@ -77,10 +88,22 @@ pub fn table(ports: &[&PortRates]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use api::Latency;
 
     fn queue(id: u32, [tx_frames, tx_bytes, tx_errors, waiting]: [u64; 4]) -> PortQueueView {
         let (min_rate, max_rate, age_ns) = (None, None, 0);
-        PortQueueView { id, min_rate, max_rate, tx_frames, tx_bytes, tx_errors, waiting, age_ns }
+        let wait = Latency::default();
+        PortQueueView {
+            id,
+            min_rate,
+            max_rate,
+            tx_frames,
+            tx_bytes,
+            tx_errors,
+            waiting,
+            wait,
+            age_ns,
+        }
     }
 
     #[test]

@@ -71,6 +71,10 @@ pub struct SwitchRates {
     pub frames_per_s: f64,
     /// Frames to controllers a second.
     pub packet_ins_per_s: f64,
+    /// How long the middle one of the frames stayed that came in meanwhile, in nanoseconds; `null` without frames.
+    pub stay_p50_ns: Option<u64>,
+    /// And the longest but one in a hundred.
+    pub stay_p99_ns: Option<u64>,
     /// Drops a second, by reason; only those that happened.
     pub drops_per_s: BTreeMap<String, f64>,
 }
@@ -203,6 +207,7 @@ fn switch_rates(
     let drops = now.drops.iter().map(|drop| {
         (drop.reason.clone(), per_second(of(&before.drops, &drop.reason), drop.frames, seconds))
     });
+    let stayed = now.latency.all().since(&before.latency.all());
     SwitchRates {
         name: now.name.to_string(),
         flows: now.flows,
@@ -214,6 +219,8 @@ fn switch_rates(
             .map(|port| port.rx_frames_per_s)
             .sum(),
         packet_ins_per_s: per_second(before.packet_ins, now.packet_ins, seconds),
+        stay_p50_ns: stayed.quantile_ns(0.5),
+        stay_p99_ns: stayed.quantile_ns(0.99),
         drops_per_s: drops.filter(|(_, rate)| *rate > 0.0).collect(),
     }
 }

@@ -129,7 +129,12 @@ mod tests {
         Look {
             switches: Vec::new(),
             ports: Vec::new(),
-            workers: WorkersView { at_ns: 0, workers: vec![WorkerView { rungs, ..view }] },
+            workers: WorkersView {
+                at_ns: 0,
+                workers: vec![WorkerView { rungs, ..view }],
+                latency: Default::default(),
+                queue_wait: Default::default(),
+            },
             offload: OffloadView {
                 on: true,
                 rungs: tc.map(rung).into_iter().collect(),

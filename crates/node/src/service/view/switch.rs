@@ -71,6 +71,7 @@ impl Node {
             packet_ins: counters.packet_ins,
             packet_outs: counters.packet_outs,
             drops: view_drops(&counters.drops),
+            latency: self.datapath.latency_at(member.id).unwrap_or_default(),
             connections: member.switch.connections().into_iter().map(view_connection).collect(),
             fault: state.fault,
             name: state.spec.name,

@@ -11,7 +11,8 @@ impl Node {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let workers =
             self.datapath.worker_stats().into_iter().map(|stats| self.view_worker(stats)).collect();
-        WorkersView { at_ns: now.as_nanos() as u64, workers }
+        let (latency, queue_wait) = self.datapath.latency();
+        WorkersView { at_ns: now.as_nanos() as u64, workers, latency, queue_wait }
     }
 
     fn view_worker(&self, stats: WorkerStats) -> WorkerView {
