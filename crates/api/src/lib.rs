@@ -48,6 +48,7 @@ mod rules;
 mod slice;
 pub mod steer;
 mod switch;
+mod timing;
 mod tls;
 mod why;
 mod worker;
@@ -111,6 +112,7 @@ pub use switch::{
     FAIL_AFTER_MAX_S, FailMode, MacView, Rules, SteeringAccess, SwitchPatch, SwitchSpec,
     SwitchView, TroubleView,
 };
+pub use timing::{StageTimes, TIMING_MAX_MS, TimingQuestion, TimingView};
 pub use tls::{Pin, TlsSpec};
 pub use why::{
     WhyAnswer, WhyCost, WhyDifference, WhyDrop, WhyExit, WhyNear, WhyPlace, WhyQuestion, WhyRule,

@@ -5,7 +5,7 @@ use crate::local::{LocalPort, LocalSwitch};
 use crate::shape::Shaper;
 use crate::steering::{Classifier, Handover, Settled, Steered};
 use crate::switch::SwitchShared;
-use crate::taps::{CaptureId, Tap};
+use crate::taps::{CaptureId, Tap, Timer};
 use flow::{Action, PortNo};
 use port::RxQueue;
 use std::io;
@@ -37,6 +37,10 @@ pub(crate) enum Command {
     Tap { tap: Box<Tap>, reply: Sender<Reply> },
     /// See frames for a capture no more.
     Untap { id: CaptureId, reply: Sender<Reply> },
+    /// Time frames.
+    Time { timer: Box<Timer>, reply: Sender<Reply> },
+    /// Time them no more.
+    Untime { id: CaptureId, reply: Sender<Reply> },
     /// Say that no round is under way that began before.
     Barrier { reply: Sender<Reply> },
     /// End.
@@ -59,6 +63,8 @@ pub(crate) enum Reply {
     ),
     /// Done; what the worker did for a capture.
     Tap(#[expect(dead_code, reason = "only dropped, by the asking thread")] Option<Box<Tap>>),
+    /// Done; what the worker did for a timing.
+    Timer(#[expect(dead_code, reason = "only dropped, by the asking thread")] Option<Box<Timer>>),
     /// A receive queue cannot be watched; the worker holds nothing of the port.
     Failed(
         io::Error,

@@ -22,6 +22,14 @@ pub(crate) struct Frames<'a> {
     pub(crate) parsed: Depth,
 }
 
+impl Frames<'_> {
+    /// Where each came in, and its bytes.
+    pub(crate) fn each(&self) -> impl Iterator<Item = (PortNo, &[u8], Body<'_>)> + Clone {
+        let both = self.packets.iter().zip(&self.bodies);
+        both.map(|(packet, &body)| (packet.in_port(), packet.head.bytes(), body))
+    }
+}
+
 impl Default for Frames<'_> {
     fn default() -> Self {
         Self {

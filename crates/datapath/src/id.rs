@@ -22,4 +22,6 @@ pub(crate) enum Side {
     Outside = 4,
     /// Of its queues: into them and out of them.
     Queue = 8,
+    /// Into the switch, while frames are timed.
+    Timed = 16,
 }

@@ -123,7 +123,7 @@ pub use stats::{
 pub use steering::{Placed, SteeredUnit, SteeringEntry, SteeringError};
 pub use switch::Publisher;
 pub use taps::{
-    Capture, CaptureId, Captured, Counted, Every, Filter, Point, Share, Sides, Sieve, Verdict,
-    Wanted, What, Whither,
+    Capture, CaptureId, Captured, Counted, Every, Filter, Point, Share, Sides, Sieve, Stage,
+    Timing, Verdict, Wanted, What, Whither,
 };
 pub use why::{Rules, Step, Way, What as Happens};

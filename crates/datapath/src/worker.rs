@@ -300,6 +300,13 @@ impl<C: Clock> Worker<C> {
             Command::Untap { id, reply } => {
                 (reply, Reply::Tap(self.engine.taps.remove(id).map(Box::new)))
             }
+            Command::Time { timer, reply } => {
+                self.engine.taps.add_timer(*timer);
+                (reply, Reply::Done)
+            }
+            Command::Untime { id, reply } => {
+                (reply, Reply::Timer(self.engine.taps.remove_timer(id).map(Box::new)))
+            }
             Command::Barrier { reply } => {
                 self.inject(self.mailbox.packet_outs());
                 (reply, Reply::Done)

@@ -213,8 +213,15 @@ Examples:
   suiro top --json --interval 5 one JSON line every five seconds
 
 On a terminal: q ends, arrows scroll, Tab shows one table, o orders the ports, / filters, ? helps.
-The busiest ports come first. WAITING counts the frames in a queue, all else is per second.")]
-    Top(TopArgs),
+The busiest ports come first. WAITING counts the frames in a queue, STAY and WAIT are times, all else
+is per second. `suiro top flow --help` times the stages that frames of a flow go through.")]
+    #[command(args_conflicts_with_subcommands = true)]
+    Top {
+        #[command(subcommand)]
+        of: Option<TopOf>,
+        #[command(flatten)]
+        args: TopArgs,
+    },
     /// See frames at any port, vlink or tunnel, and those that are lost, in Wireshark or as a list
     #[command(after_help = "\
 Examples:
@@ -568,6 +575,40 @@ pub struct TopArgs {
     #[arg(long, short, value_name = "SECONDS", default_value = "1", value_parser = clap::value_parser!(u16).range(1..=3600))]
     pub interval: u16,
     /// Look once, over one interval, and end
+    #[arg(long)]
+    pub once: bool,
+}
+
+/// What `suiro top` watches but the node.
+#[derive(Subcommand)]
+pub enum TopOf {
+    /// Time the stages that frames of a flow go through, until Ctrl-C
+    #[command(after_help = "\
+Examples:
+  suiro top flow sw0 tcp,tp_dst=443          what HTTPS waits for, every second
+  suiro top flow sw0 in_port=vm1 --once      all that vm1 sends, over one second
+  suiro --json top flow sw0 icmp --once      the histograms, for programs
+
+receive takes a batch from its source. handover waits for another worker. tables parses, classifies and
+does the actions. send gives frames to their destinations. all is these four, queue the wait in a port's queue.
+STAYED is for how long a frame was there, with its whole batch; OWN is its part of that time.
+Frames that came by a vlink are timed where they came in first. Off, it costs nothing; meanwhile frames
+of the switch are read one by one, as for a capture.")]
+    Flow(FlowTimesArgs),
+}
+
+/// `suiro top flow`.
+#[derive(Args)]
+pub struct FlowTimesArgs {
+    /// The switch that they come in at
+    pub switch: SwitchName,
+    /// Which frames: a match, as flows have it, such as tcp,tp_dst=443
+    #[arg(value_name = "MATCH")]
+    pub matching: String,
+    /// Seconds of a look
+    #[arg(long, short, value_name = "SECONDS", default_value = "1", value_parser = clap::value_parser!(u16).range(1..=10))]
+    pub interval: u16,
+    /// Look once and end
     #[arg(long)]
     pub once: bool,
 }

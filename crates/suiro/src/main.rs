@@ -29,7 +29,7 @@ mod terminal;
 mod top;
 
 use api::Client;
-use args::{Cli, Command};
+use args::{Cli, Command, TopOf};
 use clap_complete::CompleteEnv;
 use failure::Failure;
 use std::process::ExitCode;
@@ -111,7 +111,8 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Capture(args) => commands::capture::run(&context, &args),
         Command::Why(args) => commands::why::run(&context, args),
         Command::Events(args) => commands::events::run(&context, &args),
-        Command::Top(args) => top::run(&context, &args),
+        Command::Top { of: Some(TopOf::Flow(args)), .. } => top::flow::run(&context, &args),
+        Command::Top { of: None, args } => top::run(&context, &args),
         #[cfg(feature = "lab")]
         Command::Bench { arguments } => lab::bench::run(arguments).map_err(Failure::from),
         #[cfg(feature = "lab")]

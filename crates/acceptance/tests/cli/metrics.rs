@@ -165,6 +165,35 @@ fn prometheus_reads_a_node_and_every_panel_of_the_dashboard_has_data() {
 }
 
 #[test]
+fn top_flow_times_the_stages_of_frames_that_match_and_of_no_others() {
+    privileged();
+    let place = busy_node();
+    let (g1, flood) = (place.guest("g1"), ["ping", "-q", "-i", "0.01", "10.0.0.2"]);
+    let mut sender = Command::new("ip");
+    sender.args(["netns", "exec", &g1]).args(flood).stdout(Stdio::null());
+    let _sender = Running(sender.spawn().unwrap());
+    let timed = |matching: &str| -> serde_json::Value {
+        let said = place.suiro(&["--json", "top", "flow", "sw0", matching, "--once"]);
+        serde_json::from_str(&said).unwrap()
+    };
+    until("frames are timed", || timed("in_port=g1,icmp")["frames"].as_u64() > Some(0));
+    let seen = timed("in_port=g1,icmp");
+    let stages: Vec<&str> = seen["stages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|stage| stage["stage"].as_str().unwrap())
+        .collect();
+    assert_eq!(stages, ["receive", "tables", "send", "all"], "{seen}");
+    let sum = |stage: usize| seen["stages"][stage]["stayed"]["sum_ns"].as_u64().unwrap();
+    assert_eq!(sum(0) + sum(1) + sum(2), sum(3), "{seen}");
+    assert_eq!(timed("tcp,tp_dst=443")["frames"], 0, "none of them came");
+    let page = place.suiro(&["top", "flow", "sw0", "icmp", "--once"]);
+    assert!(page.contains("STAYED P99") && page.contains("\nall "), "{page}");
+    place.suiro(&["steer", "detach", "near"]);
+}
+
+#[test]
 fn the_page_passes_promtool_narrows_to_a_switch_and_names_what_is_not_there() {
     privileged();
     needs("promtool");

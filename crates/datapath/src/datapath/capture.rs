@@ -3,7 +3,10 @@
 use super::registry::{PortEntry, Registry};
 use super::{Command, Datapath, Handle};
 use crate::id::{PortAt, SwitchId};
-use crate::taps::{CAPTURES_MAX, Capture, CaptureId, Captured, Noted, Point, Wanted, begin};
+use crate::taps::{
+    CAPTURES_MAX, Capture, CaptureId, Captured, Filter, Noted, Point, Side, Timing, Wanted, begin,
+    begin_timing,
+};
 use flow::{Nanos, Snapshot};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,6 +18,9 @@ pub enum CaptureError {
     /// As many run as may.
     #[error("{CAPTURES_MAX} captures run already")]
     TooMany,
+    /// The same, of timings.
+    #[error("frames are timed for {CAPTURES_MAX} already")]
+    TooManyTimings,
 }
 
 impl Datapath {
@@ -80,6 +86,38 @@ impl Datapath {
     }
 }
 
+impl Datapath {
+    /// Times frames from now on that come in at a switch's own ports.
+    ///
+    /// # Errors
+    /// [`CaptureError`].
+    pub fn time(&self, switch: SwitchId, filter: &Filter) -> Result<Timing, CaptureError> {
+        let mut registry = self.registry();
+        if registry.timings.len() >= CAPTURES_MAX {
+            return Err(CaptureError::TooManyTimings);
+        }
+        registry.last_capture += 1;
+        let id = CaptureId(registry.last_capture);
+        let (timing, timers) = begin_timing(id, (switch, filter), self.workers.len());
+        registry.timings.push((id, switch));
+        let mut timers = timers.into_iter();
+        self.ask_all(|_, reply| {
+            let timer = timers.next().expect("there is a timer for every worker");
+            Command::Time { timer: Box::new(timer), reply }
+        });
+        registry.show_taps();
+        Ok(timing)
+    }
+
+    /// Times frames no more. What was noted can be read still.
+    pub fn end_timing(&self, timing: &Timing) {
+        let mut registry = self.registry();
+        registry.timings.retain(|&(id, _)| id != timing.id());
+        registry.show_taps();
+        self.ask_all(|_, reply| Command::Untime { id: timing.id(), reply });
+    }
+}
+
 /// A capture under way: its number and points.
 pub(super) type Running = (CaptureId, Arc<[Point]>);
 
@@ -93,6 +131,8 @@ impl Registry {
     pub(super) fn show_tap(&self, at: PortAt, entry: &PortEntry) {
         let points = self.captures.iter().flat_map(|(_, points)| points.iter());
         let sides = points.fold(0, |sides, point| sides | point.sides_of(at));
-        entry.shared.tapped.store(sides, Relaxed);
+        let is_timed = self.timings.iter().any(|&(_, switch)| switch == at.switch);
+        let timed = if is_timed { Side::Timed as u8 } else { 0 };
+        entry.shared.tapped.store(sides | timed, Relaxed);
     }
 }

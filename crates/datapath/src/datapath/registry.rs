@@ -7,6 +7,7 @@ use crate::shape::PortQueuesShared;
 use crate::shared::PortShared;
 use crate::steering::Shared as Steered;
 use crate::switch::SwitchShared;
+use crate::taps::CaptureId;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -40,6 +41,8 @@ pub(super) struct Registry {
     pub(super) queues: Vec<usize>,
     /// Captures under way.
     pub(super) captures: Vec<Running>,
+    /// Timings under way, and of which switch.
+    pub(super) timings: Vec<(CaptureId, SwitchId)>,
     /// Number of the last capture that began.
     pub(super) last_capture: u32,
     switch_places: Places,
@@ -77,6 +80,7 @@ impl Registry {
             ports: BTreeMap::new(),
             queues: vec![0; workers],
             captures: Vec::new(),
+            timings: Vec::new(),
             last_capture: 0,
             switch_places: Places::default(),
             port_places: Places::default(),

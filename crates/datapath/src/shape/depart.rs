@@ -136,6 +136,11 @@ fn send_run(
     let frames: ArrayVec<TxFrame<'_>, RUN> =
         run.iter().map(|stored| shaper.frame(lane, stored)).collect();
     departure.send(shaper.queue(lane), &frames, cx);
+    if cx.taps.is_timing() {
+        for (stored, frame) in run.iter().zip(&frames) {
+            cx.taps.note_queued(departure.shared.at, frame, cx.now.since(stored.since));
+        }
+    }
     drop(frames);
     run.iter().for_each(|stored| note_wait(shaper.queue(lane), stored, cx));
     shaper.arrived(run.len());

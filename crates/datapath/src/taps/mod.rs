@@ -37,6 +37,7 @@ mod point;
 mod record;
 mod share;
 mod sieve;
+mod timer;
 mod verdict;
 
 pub use capture::{Capture, CaptureId, Counted, Wanted};
@@ -44,17 +45,18 @@ pub use filter::Filter;
 pub use point::{Point, Sides};
 pub use record::{Captured, What};
 pub use sieve::Sieve;
+pub use timer::{Stage, Timing};
 pub use verdict::{Verdict, Whither};
 
 use crate::clock::Clock;
-use crate::id::PortAt;
 pub(crate) use crate::id::Side;
+use crate::id::{PortAt, SwitchId};
 use crate::rung::Rung;
 use crate::shared::PortShared;
 pub(crate) use capture::{Counts, begin};
 use flight::EVERY;
 pub(crate) use flight::{Flight, Noted, Passing, Passings, Turns};
-use flow::{Nanos, PacketIn, Snapshot};
+use flow::{Nanos, PacketIn, PortNo, Snapshot};
 use port::{Body, LossTap, Lost, OuterPacket, RxBatch, RxQueue, Slot, TxFrame};
 use record::{Front, WAY, Writer, way_with};
 use share::{Chooser, Purse};
@@ -62,6 +64,7 @@ pub use share::{Every, Share};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+pub(crate) use timer::{Spent, Timer, begin as begin_timing};
 use verdict::{Verdicts, key_of};
 use wire::{DropReason, HEAD_MAX};
 
@@ -93,6 +96,9 @@ pub(crate) struct Taps {
     /// Whether there is any.
     is_on: AtomicBool,
     list: Mutex<Vec<Tap>>,
+    /// Whether frames are timed, and for whom.
+    is_timing: AtomicBool,
+    timers: Mutex<Vec<Timer>>,
     verdicts: Mutex<Verdicts>,
     clock: Arc<dyn Clock>,
     /// Who sees losses whatever is captured.
@@ -115,8 +121,10 @@ impl Taps {
         flight: Arc<Flight>,
     ) -> Arc<Self> {
         let list = Mutex::new(Vec::with_capacity(CAPTURES_MAX));
-        let (is_on, verdicts) = (AtomicBool::new(false), Mutex::default());
-        Arc::new(Self { is_on, list, verdicts, clock, always, flight })
+        let timers = Mutex::new(Vec::with_capacity(CAPTURES_MAX));
+        let (is_on, is_timing) = (AtomicBool::new(false), AtomicBool::new(false));
+        let verdicts = Mutex::default();
+        Arc::new(Self { is_on, list, is_timing, timers, verdicts, clock, always, flight })
     }
 
     /// Sees frames by one more.
@@ -138,6 +146,56 @@ impl Taps {
     #[inline]
     pub(crate) fn is_on(&self) -> bool {
         self.is_on.load(Relaxed)
+    }
+
+    /// Times frames for one more.
+    pub(crate) fn add_timer(&self, timer: Timer) {
+        self.timers().push(timer);
+        self.is_timing.store(true, Relaxed);
+    }
+
+    /// Times them no more.
+    pub(crate) fn remove_timer(&self, id: CaptureId) -> Option<Timer> {
+        let mut timers = self.timers();
+        let place = timers.iter().position(|timer| timer.id() == id)?;
+        let timer = timers.swap_remove(place);
+        self.is_timing.store(!timers.is_empty(), Relaxed);
+        Some(timer)
+    }
+
+    /// Whether frames are timed.
+    #[inline]
+    pub(crate) fn is_timing(&self) -> bool {
+        self.is_timing.load(Relaxed)
+    }
+
+    /// Looks which frames of a round are timed, that came in at a switch.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn look_timed<'f>(
+        &self,
+        switch: SwitchId,
+        frames: impl Iterator<Item = (PortNo, &'f [u8], Body<'f>)> + Clone,
+    ) {
+        self.timers().iter_mut().for_each(|timer| timer.look(switch, frames.clone()));
+    }
+
+    /// Notes what the round took that was looked at last. `waits`: for how long each of its frames had waited for this worker.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn note_timed(&self, spent: Spent, waits: impl Iterator<Item = u64> + Clone) {
+        self.timers().iter_mut().for_each(|timer| timer.note(spent, waits.clone()));
+    }
+
+    /// Notes how long a frame waited in a queue of a port that it has left.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn note_queued(&self, at: PortAt, frame: &TxFrame<'_>, ns: u64) {
+        self.timers().iter().for_each(|timer| timer.queued(at, (frame.head, frame.body), ns));
+    }
+
+    fn timers(&self) -> MutexGuard<'_, Vec<Timer>> {
+        self.timers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Frames that came in at a port, as they came, to go through these tables. [`Taps::decided`] says what took them.

@@ -108,7 +108,7 @@ impl Front {
     ) -> Self {
         let what = match side {
             Side::Tx => SENT,
-            Side::Rx | Side::Outside | Side::Queue => RECEIVED,
+            Side::Rx | Side::Outside | Side::Queue | Side::Timed => RECEIVED,
         };
         let (point, len) = (point as u16, frame.len() as u32);
         let piece = frame.offload.gso_size;

@@ -8,6 +8,7 @@ use crate::frames::Frames;
 use crate::id::{PortAt, SwitchIx};
 use crate::ladder::{Done, Work};
 use crate::steering::{Classifier, Handover, Inlet, Label, Release, Settled};
+use crate::taps::Spent;
 use crate::touch::Touch;
 use arrayvec::ArrayVec;
 use flow::Nanos;
@@ -117,6 +118,22 @@ pub(super) fn pass_through<C: Clock>(engine: &Engine<C>, handover: &mut Handover
     }
 }
 
+/// Notes what a pass took of frames that were handed over, which was looked at by this count, and how long they had waited.
+#[cold]
+fn note_timed<C: Clock>(
+    engine: &Engine<C>,
+    (looked, done): (u64, Done),
+    (now, came, frames): (Nanos, &[(Nanos, u64)], u64),
+) {
+    let ns = |from, to| engine.clock.between(from, to);
+    let (Some(rest), Some(send)) = (ns(looked, done.at), ns(0, done.tx_cycles)) else { return };
+    let spent = Spent { receive: None, tables: rest.saturating_sub(send), send, frames };
+    let waits = came
+        .iter()
+        .flat_map(|&(since, frames)| std::iter::repeat_n(now.since(since), frames as usize));
+    engine.taps.note_timed(spent, waits);
+}
+
 /// Takes up to a batch of frames of one switch out of a ring, through a pass, and gives them back.
 fn take<C: Clock>(
     engine: &mut Engine<C>,
@@ -151,11 +168,19 @@ fn take<C: Clock>(
     let switch = engine.world.switch(label.ix).filter(|switch| switch.shared.id == label.switch);
     let done = match switch.map(|switch| switch.shared.tables.load()) {
         Some(tables) => {
+            let is_timing = engine.taps.is_timing();
+            if is_timing {
+                engine.taps.look_timed(label.switch, frames.each());
+            }
+            let looked = if is_timing { engine.clock.cycles() } else { received };
             let done = engine.pass(now, &mut frames, (label.ix, &tables), Work::Tables);
             let left = engine.clock.time_of(done.at.max(received));
             came.iter().for_each(|&(since, frames)| {
                 engine.stayed_handed(label.ix, frames, left.since(since));
             });
+            if is_timing {
+                note_timed(engine, (looked, done), (now, &came[..], count));
+            }
             done
         }
         None => Done::default(), // it went out of service, and its counters with it

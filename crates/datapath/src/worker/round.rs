@@ -11,8 +11,9 @@ use crate::id::PortAt;
 use crate::ladder::{Done, Forwarded, Round, Work};
 use crate::queues::Queue;
 use crate::rung::Rungs;
+use crate::shared::PortShared;
 use crate::steering::{Arrival, Handover};
-use crate::taps::{Passings, Side, Taps};
+use crate::taps::{Passings, Side, Spent, Taps};
 use crate::touch::{QueueIx, Touch};
 use flow::Nanos;
 use port::{BODY_MAX, Body, Lost, RxBatch, RxQueue, TxFrame, Unread};
@@ -76,7 +77,8 @@ impl<C: Clock> Worker<C> {
             }
             forwarded.frames
         };
-        let tapped = shared.is_tapped(Side::Rx);
+        let timed = shared.is_tapped(Side::Timed);
+        let tapped = shared.is_tapped(Side::Rx) || timed;
         let seen = tapped || shared.is_tapped(Side::Outside);
         let outcome = match steered || tapped {
             false => rx.rx_unread(&mut self.batch, &mut self.left_out, &mut forward),
@@ -115,6 +117,10 @@ impl<C: Clock> Worker<C> {
                 if tapped || !noted.is_empty() {
                     engine.last.set(None);
                 }
+                let looked = match timed {
+                    true => engine.look_timed(from.0, handover.is_some(), (&self.batch, &**rx)),
+                    false => received,
+                };
                 engine.touching.set(Touch::Pipeline(ix));
                 let Done { at, tx_cycles } = match (&round, handover) {
                     (None, _) => Done::default(),
@@ -126,6 +132,9 @@ impl<C: Clock> Worker<C> {
                     }
                 };
                 (marks.decided, marks.tx_cycles) = (at.max(received), tx_cycles);
+                if timed {
+                    engine.note_timed(&marks, looked, stayed);
+                }
                 self.mailbox.counters.cache.add(engine.workspace.take_counts());
                 engine.touching.set(Touch::Rx(ix));
                 if tapped || !noted.is_empty() {
@@ -194,6 +203,37 @@ impl<C: Clock> Worker<C> {
     }
 }
 
+impl<C: Clock> Engine<C> {
+    /// Looks which frames of a round are timed, unless it is to be sorted first; the count then.
+    #[cold]
+    fn look_timed(
+        &self,
+        from: &PortShared,
+        is_sorted: bool,
+        (batch, source): (&RxBatch, &dyn RxQueue),
+    ) -> u64 {
+        if !is_sorted {
+            let frames = batch.frames().iter().map(|slot| {
+                let frame = slot.to_send(source);
+                (from.at.port, frame.head, frame.body)
+            });
+            self.taps.look_timed(from.at.switch, frames);
+        }
+        self.clock.cycles()
+    }
+
+    /// Notes what a round took whose frames were looked at by this count.
+    #[cold]
+    fn note_timed(&self, marks: &Marks, looked: u64, frames: usize) {
+        let ns = |from, to| self.clock.between(from, to);
+        let (receive, send) = (ns(marks.begin, marks.received), ns(0, marks.tx_cycles));
+        let (Some(rest), Some(send)) = (ns(looked, marks.decided), send) else { return };
+        let tables = rest.saturating_sub(send);
+        let spent = Spent { receive, tables, send, frames: frames as u64 };
+        self.taps.note_timed(spent, std::iter::empty());
+    }
+}
+
 /// Takes the frames of a steered switch to their destinations that are this worker's to process, and hands over the others. Says how many were its own.
 #[inline(never)]
 fn steer<C: Clock>(
@@ -211,6 +251,9 @@ fn steer<C: Clock>(
     let (in_port, drops) = (round.from.at.port, engine.scratch.verdicts.at(round.from.at));
     handover.sort(&mut frames, Arrival { ix, in_port, now, drops });
     switch.counters(engine.number).drops.take(drops);
+    if engine.taps.is_timing() {
+        engine.taps.look_timed(round.from.at.switch, frames.each());
+    }
     let own = frames.packets.len();
     if own == 0 {
         return Default::default();

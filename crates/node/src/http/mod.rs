@@ -128,6 +128,7 @@ fn documented() -> OpenApiRouter<Arc<Node>> {
         .routes(routes!(offload::remove_policy))
         .routes(routes!(offload::list_offload_flows))
         .routes(routes!(why::why))
+        .routes(routes!(why::time_flow))
         .routes(routes!(offload::why_offload))
         .layer(DefaultBodyLimit::max(BODY_MAX));
     let rules = OpenApiRouter::new()
@@ -293,7 +294,7 @@ mod tests {
         let document: serde_json::Value = serde_json::from_str(&document()).unwrap();
         assert_eq!(document["openapi"], "3.1.0");
         let paths = document["paths"].as_object().unwrap();
-        assert_eq!(paths.len(), 40);
+        assert_eq!(paths.len(), 41);
         let operations =
             || paths.values().flat_map(|methods| methods.as_object().unwrap().values());
         let ids: BTreeSet<_> = operations()

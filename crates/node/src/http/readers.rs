@@ -13,7 +13,7 @@ fn is_allowed(right: Right, method: &Method, path: &str) -> bool {
     let is_capture = match path.strip_prefix("/v1/captures") {
         Some("") => *method == Method::POST,
         Some(rest) => rest.starts_with('/') && *method == Method::DELETE,
-        None => *method == Method::POST && path.ends_with("/why"),
+        None => *method == Method::POST && (path.ends_with("/why") || path.ends_with("/times")),
     };
     method.is_safe() || (right == Right::Capture && is_capture)
 }
@@ -55,6 +55,7 @@ mod tests {
             (Method::POST, "/v1/captures", [false, true]),
             (Method::DELETE, "/v1/captures/3", [false, true]),
             (Method::POST, "/v1/switches/sw0/why", [false, true]),
+            (Method::POST, "/v1/switches/sw0/times", [false, true]),
             (Method::POST, "/v1/switches", [false, false]),
             (Method::DELETE, "/v1/switches/sw0", [false, false]),
             (Method::POST, "/v1/captures2", [false, false]),

@@ -2,7 +2,7 @@
 
 use super::extract::Body;
 use super::handlers::{Answer, App};
-use api::{ErrorBody, WhyAnswer, WhyQuestion};
+use api::{ErrorBody, TimingQuestion, TimingView, WhyAnswer, WhyQuestion};
 use axum::Json;
 use axum::extract::{Path, State};
 
@@ -18,4 +18,18 @@ pub async fn why(
     Body(question): Body<WhyQuestion>,
 ) -> Answer<WhyAnswer> {
     Ok(Json(node.why(&switch, &question).await?))
+}
+
+/// For how long frames stay in each stage that come in at a switch and match. The answer comes when the time is over. Meanwhile frames of the switch are
+/// read one by one, as for a capture.
+#[utoipa::path(post, path = "/v1/switches/{switch}/times", tag = "captures", request_body = TimingQuestion,
+    params(("switch" = String, Path, description = "Name of the switch")),
+    responses((status = 200, description = "The stages that they went through", body = TimingView),
+              (status = "4XX", description = "Refused", body = ErrorBody)))]
+pub async fn time_flow(
+    State(node): App,
+    Path(switch): Path<String>,
+    Body(question): Body<TimingQuestion>,
+) -> Answer<TimingView> {
+    Ok(Json(node.time_flow(&switch, &question).await?))
 }

@@ -182,10 +182,19 @@ impl Node {
     }
 
     /// What match and filter take.
-    fn filter(&self, spec: &CaptureSpec) -> Result<Filter, Refusal> {
-        let read = offload::matched("capture", &spec.matching, &text::no_ports, self.ports.ends());
+    pub(super) fn filter_of(
+        &self,
+        thing: &str,
+        matching: &str,
+        ports: text::Resolve<'_>,
+    ) -> Result<Filter, Refusal> {
+        let read = offload::matched(thing, matching, ports, self.ports.ends());
         let (key, mask) = read.map_err(|fault| Refusal::new(Why::Invalid, fault))?;
-        let matched = Filter::of(&key, &mask);
+        Ok(Filter::of(&key, &mask))
+    }
+
+    fn filter(&self, spec: &CaptureSpec) -> Result<Filter, Refusal> {
+        let matched = self.filter_of("capture", &spec.matching, &text::no_ports)?;
         Ok(match &spec.filter {
             Some(filter) => matched.and(program(filter)?),
             None => matched,

@@ -44,6 +44,7 @@ mod steering;
 mod switches;
 mod taken;
 mod things;
+mod timing;
 mod turns;
 mod view;
 mod wanted;

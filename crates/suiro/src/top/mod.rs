@@ -1,5 +1,6 @@
 //! `suiro top`: switches, ports with rates, their queues, drops by reason, what each core does, and which rung takes the frames.
 
+pub mod flow;
 mod live;
 mod page;
 mod queues;
