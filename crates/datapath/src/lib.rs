@@ -108,7 +108,7 @@ pub use datapath::{
     AttachError, CaptureError, Datapath, HandoverCounts, OnlyHere, PacketOut, PacketOutError,
     Queues, QueuesError, Steering,
 };
-pub use enforcer::Workers;
+pub use enforcer::{Steers, Workers};
 pub use event::{Event, Events, Punt};
 pub use id::{PortAt, SwitchId};
 pub use packet_in::HeldFrame;

@@ -46,7 +46,8 @@ pub use declined::{
     CardReason, Declined, EditKind, FlowReason, MoveReason, PolicyReason, PortReason,
 };
 pub use engine::{
-    Engine, Explained, FlowLine, FlowName, Moved, RungLine, Stage, TakenUp, World, first_taker,
+    Engine, Explained, FlowLine, FlowName, Moved, Refusal, RungLine, Stage, TakenUp, World,
+    first_taker,
 };
 pub use headers::{OUTSIDE, Outside, Tag};
 pub use patch::{PATCHED, Patch};

@@ -207,7 +207,7 @@ fn of_move(reason: &MoveReason) -> &'static str {
         }
         MoveReason::OrderUnknown => "Name another rung in the policy.",
         MoveReason::Steered => {
-            "Steer the switch no more (`suiro steer detach`), or let its flows stay."
+            "Steer the switch no more (`suiro steer detach switch:NAME`): it leaves at once."
         }
         MoveReason::RulesChange | MoveReason::Adopting | MoveReason::Busy => {
             "Nothing: it is tried again at once."

@@ -33,6 +33,7 @@ mod samples;
 mod sealed;
 mod sealing;
 mod slices;
+mod steered;
 mod storms;
 mod takeover;
 mod tenants;

@@ -13,7 +13,12 @@ pub const TC: Under = ("af_packet", "tc");
 pub const XDP: Under = ("af_xdp", "xdp");
 
 /// A node with two containers behind ports of a kind, each with a rule that sends to the other.
-pub fn place((kind, _): Under) -> Place {
+pub fn place(under: Under) -> Place {
+    place_as(under, &[])
+}
+
+/// The same, of a node with these options.
+pub fn place_as((kind, _): Under, options: &[&str]) -> Place {
     // Pins must outlive a node that is killed.
     let mut place = Place::new(&["g1", "g2"]).with_hosts_mounts();
     for (guest, address) in [("g1", "10.0.0.1/24"), ("g2", "10.0.0.2/24")] {
@@ -28,7 +33,7 @@ pub fn place((kind, _): Under) -> Place {
         sh(&["ip", "-n", &inside, "link", "set", "eth0", "up"]);
         sh(&["ip", "-n", &inside, "addr", "add", address, "dev", "eth0"]);
     }
-    place.start();
+    place.start_as(options);
     place.suiro(&["switch", "add", "sw0", "--fail-mode", "secure"]);
     for guest in ["g1", "g2"] {
         place.suiro(&["port", "add", "sw0", guest, "--type", kind]);
@@ -44,25 +49,25 @@ pub fn place((kind, _): Under) -> Place {
 }
 
 /// Pings 500 times a second until it is told to end.
-fn pings(place: &Place) -> Background {
+pub fn pings(place: &Place) -> Background {
     let mut command = Command::new("ip");
     command.args(["netns", "exec", &place.guest("g1"), "ping", "-q", "-i", "0.002", "10.0.0.2"]);
     Background::start(&mut command)
 }
 
 /// The flows of ICMP, requests and replies.
-fn flows(place: &Place) -> Vec<Value> {
+pub fn flows(place: &Place) -> Vec<Value> {
     let listed = place.json(&["flow", "list", "sw0", "icmp", "--rungs"]);
     listed.as_array().unwrap().clone()
 }
 
-fn are_up(place: &Place, (_, rung): Under) -> bool {
+pub fn are_up(place: &Place, (_, rung): Under) -> bool {
     let flows = flows(place);
     flows.len() == 2 && flows.iter().all(|flow| flow["rung"] == rung)
 }
 
 /// Packets of the rules that a filter selects.
-fn packets(place: &Place, filter: &str) -> u64 {
+pub fn packets(place: &Place, filter: &str) -> u64 {
     let listed = place.json(&["flow", "list", "sw0", filter]);
     listed.as_array().unwrap().iter().map(|flow| flow["packets"].as_u64().unwrap()).sum()
 }
@@ -76,7 +81,7 @@ fn sent_and_answered(pings: Background) -> (u64, u64) {
 }
 
 /// Ends pings; how many were sent, all of them answered.
-fn end(pings: Background) -> u64 {
+pub fn end(pings: Background) -> u64 {
     let (sent, answered) = sent_and_answered(pings);
     // The last one may have been on its way.
     assert!(sent - answered <= 1, "{answered} of {sent} answered");
@@ -217,38 +222,6 @@ fn pins_of_another_layout_make_way(place: &mut Place, under: Under) {
     end(pings);
 }
 
-/// Puts a rule of its own before the one that pings' requests match, or takes it away.
-fn change(place: &Place, to: &str) {
-    place.suiro(&["flow", to, "sw0", "priority=50000,icmp,in_port=g1,actions=output:g2"]);
-}
-
-#[test]
-fn steering_comes_and_goes_beside_flows_on_xdp() {
-    if !privileged() {
-        return;
-    }
-    let mut place = place(XDP);
-    assert!(place.reaches("g1", "10.0.0.2"));
-    place.suiro(&["offload", "policy", "add", "all", "--match", "icmp", "--when", "first"]);
-    place.suiro(&["offload", "on"]);
-    let pings = pings(&place);
-    until("both directions leave the worker", || are_up(&place, XDP));
-    place.suiro(&["steer", "attach", "g1", "--unmatched", "stay"]);
-    place.suiro(&["steer", "flow", "add", "udp,tp_dst=5022 actions=place(core=1)", "--on", "g1"]);
-    assert!(are_up(&place, XDP), "steering takes nothing of them");
-    change(&place, "add");
-    until("requests leave again, by way of a worker beside steering", || are_up(&place, XDP));
-    assert!(packets(&place, "icmp,in_port=g1") > 0);
-    place.suiro(&["steer", "detach", "g1"]);
-    let past = flows(&place)[0]["offloaded_packets"].as_u64().unwrap();
-    until("the rung goes on", || flows(&place)[0]["offloaded_packets"].as_u64().unwrap() > past);
-    end(pings);
-    place.suiro(&["offload", "off"]);
-    place.end(Signal::TERM);
-    assert_eq!(program_on(&place, "g1"), "", "the interface is as it was");
-    leaves_nothing(&place);
-}
-
 #[test]
 fn what_a_killed_nodes_worker_should_have_had_ends_at_the_interface() {
     if !privileged() {
@@ -273,7 +246,7 @@ fn what_a_killed_nodes_worker_should_have_had_ends_at_the_interface() {
 }
 
 /// What `ip` says of an interface's XDP program.
-fn program_on(place: &Place, interface: &str) -> String {
+pub fn program_on(place: &Place, interface: &str) -> String {
     let words = ["-n", &place.netns, "-d", "link", "show", "dev", interface];
     let shown = Command::new("ip").args(words).output().unwrap();
     let shown = String::from_utf8(shown.stdout).unwrap();

@@ -9,7 +9,7 @@
 
 mod switch;
 
-use crate::{Datapath, SteeringError, SwitchId};
+use crate::{Datapath, Steering, SteeringError, SwitchId};
 use api::steer::SWITCH_PREFIX;
 use place::CoreTable;
 use place::steering::{Enforcer, OpenError, Opener, Options};
@@ -19,14 +19,27 @@ use switch::Steered;
 /// The number of the switch of that name.
 type Find = dyn Fn(&str) -> Option<SwitchId> + Send + Sync;
 
+/// What happens to a switch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Steers {
+    /// It is about to be steered: workers will hand each other its frames.
+    Begins,
+    /// They do no more, or will not after all.
+    Ended,
+}
+
+/// Hears of it; steering begins when it has returned.
+type Tell = dyn Fn(SwitchId, Steers) + Send + Sync;
+
 struct Served {
     datapath: Arc<Datapath>,
     find: Box<Find>,
+    tell: Box<Tell>,
 }
 
 /// The workers of this process, once there are any.
 #[derive(Clone, Default)]
-pub struct Workers(Arc<OnceLock<Served>>);
+pub struct Workers(Arc<OnceLock<Arc<Served>>>);
 
 /// Why a switch is not steered.
 #[derive(Debug, thiserror::Error)]
@@ -38,13 +51,15 @@ enum NotServed {
 }
 
 impl Workers {
-    /// These are the workers, and this finds switches by name. Only the first call counts.
+    /// These are the workers, `find` finds switches by name, and `tell` hears before one is steered, and after. Only the first call counts.
     pub fn serve(
         &self,
         datapath: Arc<Datapath>,
         find: impl Fn(&str) -> Option<SwitchId> + Send + Sync + 'static,
+        tell: impl Fn(SwitchId, Steers) + Send + Sync + 'static,
     ) {
-        let _ = self.0.set(Served { datapath, find: Box::new(find) });
+        let served = Served { datapath, find: Box::new(find), tell: Box::new(tell) };
+        let _ = self.0.set(Arc::new(served));
     }
 
     fn open(&self, switch: &str, options: &Options) -> Result<Steered, OpenError> {
@@ -63,12 +78,27 @@ impl Workers {
                 NotServed::NoSwitch,
             )
         })?;
-        let steering = served.datapath.steer(id, *options).map_err(|error| OpenError::Refused {
+        let steering = served.steer(id, options).map_err(|error| OpenError::Refused {
             step: "connecting the workers",
             remedy: remedy(&error).into(),
             source: Box::new(error),
         })?;
-        Ok(Steered::new(Arc::clone(&served.datapath), steering))
+        Ok(Steered::new(Arc::clone(served), steering))
+    }
+}
+
+impl Served {
+    fn steer(&self, id: SwitchId, options: &Options) -> Result<Steering, SteeringError> {
+        if self.datapath.steers(id) {
+            return Err(SteeringError::Steered(id));
+        }
+        (self.tell)(id, Steers::Begins);
+        self.datapath.steer(id, *options).inspect_err(|_| (self.tell)(id, Steers::Ended))
+    }
+
+    fn unsteer(&self, steering: &Steering) {
+        self.datapath.unsteer(steering);
+        (self.tell)(steering.switch(), Steers::Ended);
     }
 }
 

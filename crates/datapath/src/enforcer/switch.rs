@@ -1,6 +1,7 @@
 //! One switch, steered between the workers.
 
-use crate::{Datapath, Placed, SteeredUnit, Steering, SteeringEntry, SteeringError};
+use super::Served;
+use crate::{Placed, SteeredUnit, Steering, SteeringEntry, SteeringError};
 use place::steering::{
     CoreTimes, EnforceError, Enforcer, Entry, EntryKey, EntryStatus, Event, FlowKey, PolicyKind,
     Selector, Step, Target, UnitStatus, Urgency,
@@ -11,7 +12,7 @@ use std::sync::Arc;
 
 /// The switch.
 pub(super) struct Steered {
-    datapath: Arc<Datapath>,
+    served: Arc<Served>,
     steering: Steering,
     /// Entries in force, with their units.
     entries: HashMap<EntryKey, (Entry, UnitId)>,
@@ -23,8 +24,8 @@ pub(super) struct Steered {
 struct NoWorker(CoreId);
 
 impl Steered {
-    pub(super) fn new(datapath: Arc<Datapath>, steering: Steering) -> Self {
-        Self { datapath, steering, entries: HashMap::new() }
+    pub(super) fn new(served: Arc<Served>, steering: Steering) -> Self {
+        Self { served, steering, entries: HashMap::new() }
     }
 
     /// Carries steps out, all or none.
@@ -32,7 +33,7 @@ impl Steered {
         let mut wanted = self.entries.clone();
         let done = self.plan(steps, &mut wanted).and_then(|()| {
             let entries = wanted.values().map(|(entry, unit)| to_datapath(entry, *unit)).collect();
-            self.steering.set_entries(&self.datapath, entries)
+            self.steering.set_entries(&self.served.datapath, entries)
         });
         match &done {
             Ok(()) => self.entries = wanted,
@@ -158,7 +159,7 @@ impl Enforcer for Steered {
     /// Taking frames is the driver's stage, tables and actions the packet's, and handing frames to their destinations, guests first of all,
     /// what vhost does in the kernel.
     fn times(&mut self) -> Result<Vec<(CoreId, CoreTimes)>, EnforceError> {
-        let times = self.datapath.worker_times().into_iter().map(|times| {
+        let times = self.served.datapath.worker_times().into_iter().map(|times| {
             let mut stages = [0; 4];
             stages[Stage::Driver as usize] = times.rx_ns;
             stages[Stage::Packet as usize] = times.pipeline_ns;
@@ -208,11 +209,11 @@ impl Enforcer for Steered {
     }
 
     fn is_alive(&self) -> bool {
-        self.datapath.is_steered(&self.steering)
+        self.served.datapath.is_steered(&self.steering)
     }
 
     fn detach(self: Box<Self>) -> Result<(), EnforceError> {
-        self.datapath.unsteer(&self.steering);
+        self.served.unsteer(&self.steering);
         Ok(())
     }
 }

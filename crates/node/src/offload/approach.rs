@@ -7,7 +7,8 @@ use super::tables::{Tables, grown};
 use datapath::{PastWorkers, PortAt};
 use flow::{Counted, Nanos};
 use offload::{
-    Approach, Declined, FlowName, FlowProgram, OUTSIDE, PolicyReason, PortReason, told_apart,
+    Approach, Declined, FlowName, FlowProgram, OUTSIDE, PolicyReason, PortReason, Refusal,
+    told_apart,
 };
 use port::{Sent, Wrapping};
 use std::collections::HashMap;
@@ -93,7 +94,7 @@ impl Tables {
         &self,
         program: FlowProgram,
         now: Nanos,
-    ) -> Result<FlowProgram, Declined> {
+    ) -> Result<FlowProgram, Refusal> {
         let note = self.note(program.from).ok_or(PortReason::Gone)?;
         let wrapping = note.wrapping.as_ref().ok_or(PortReason::Gone)?;
         let wrapping = wrapping.as_ref().map_err(Clone::clone)?;
@@ -105,6 +106,18 @@ impl Tables {
         }
         let packet = self.came.packets.get(&(program.from, program.key));
         let packet = packet.ok_or(PolicyReason::NotSeen)?;
+        let out = self.out_of(program, packet, wrapping, now);
+        out.map_err(|why| Refusal::beyond(why, packet.0.switch))
+    }
+
+    /// The same, of a flow whose packets are like this one.
+    fn out_of(
+        &self,
+        program: FlowProgram,
+        packet: &(PortAt, Key),
+        wrapping: &Wrapping,
+        now: Nanos,
+    ) -> Result<FlowProgram, Declined> {
         self.check_port(packet.0)?;
         let before = self.to_door(packet, now)?;
         if !self.is_taken(wrapping, &packet.1, before.exit) {

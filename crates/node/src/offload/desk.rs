@@ -3,7 +3,7 @@
 use super::tables::Tables;
 use super::{Look, Message, PortNote, State};
 use api::{Fault, chain};
-use datapath::{Clock, MonotonicClock, PortAt, SwitchId};
+use datapath::{Clock, MonotonicClock, PortAt, Steers, SwitchId};
 use flow::Nanos;
 use offload::{
     Declined, Engine, Explained, FlowLine, FlowName, Moved, Policy, PortReason, Price, Provider,
@@ -142,6 +142,10 @@ impl Desk {
             Message::Serve(datapath) => self.tables.serve(datapath),
             Message::SwitchCame(id, publisher) => self.tables.switch_came(id, publisher),
             Message::SwitchGoes(id) => self.tables.switch_goes(id),
+            Message::Steers(switch, change, done) => {
+                self.steers(switch, change);
+                tell(done);
+            }
             Message::PortIs(at, note) => self.port_is(at, note),
             Message::PortGoes(at, done) => {
                 self.port_goes(at);
@@ -174,6 +178,13 @@ impl Desk {
             let _before = tables.renew(switch);
             engine.changed(switch, rungs, tables, now);
         });
+    }
+
+    fn steers(&mut self, switch: SwitchId, change: Steers) {
+        self.tables.steers(switch, change);
+        if !self.has_left {
+            self.with(|engine, rungs, tables, now| engine.changed(switch, rungs, tables, now));
+        }
     }
 
     fn port_is(&mut self, at: PortAt, note: PortNote) {
@@ -319,7 +330,7 @@ impl Desk {
         self.take_samples();
         self.with(|engine, rungs, tables, now| {
             engine.read(rungs, tables);
-            let program = tables.program(name, now);
+            let program = tables.program(name, now).map_err(|refusal| refusal.why);
             let verdict = program.and_then(|program| {
                 let taker = first_taker(rungs.iter().map(|rung| &**rung), &program);
                 taker.map(|(at, price)| (rungs[at].name(), price))

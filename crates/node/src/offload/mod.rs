@@ -10,6 +10,7 @@
 //! * **A barrier covers every rung.** [`Offload::settle`] returns when no frame runs by tables older than the published ones. Where no
 //!   flow is on a rung, it costs a load.
 //! * **Counts first.** Whoever shows or judges counts calls [`Offload::refresh`] before.
+//! * A switch's flows come back before it is steered ([`Offload::steers`]).
 //! * A port's flows come back before its queues go ([`Offload::port_goes`]), unless the node ends: then they go on ([`Offload::leave`]).
 //! * The thread takes no lock of a switch, so all this may be called under none or any but those that it takes: the datapath's.
 
@@ -26,7 +27,7 @@ pub use words::{check, matched, policy, shown, words};
 
 use crate::store::OffloadRecords;
 use api::Fault;
-use datapath::{Datapath, PortAt, PortQueues, Publisher, SwitchId};
+use datapath::{Datapath, PortAt, PortQueues, Publisher, Steers, SwitchId};
 use desk::Desk;
 use offload::{
     Declined, Explained, FlowLine, FlowName, Moved, PerFrame, Policy, PortReason, RungLine,
@@ -105,6 +106,7 @@ enum Message {
     Serve(Arc<Datapath>),
     SwitchCame(SwitchId, Arc<Publisher>),
     SwitchGoes(SwitchId),
+    Steers(SwitchId, Steers, Sender<()>),
     PortIs(PortAt, PortNote),
     PortGoes(PortAt, Sender<()>),
     Published(SwitchId),
@@ -155,6 +157,12 @@ impl Offload {
     /// A switch goes out of service; its ports have gone.
     pub fn switch_goes(&self, id: SwitchId) {
         self.send(Message::SwitchGoes(id));
+    }
+
+    /// Workers are about to hand each other frames of a switch: returns when none of its flows is on a rung. Or they do no more: its flows may
+    /// leave from here on.
+    pub fn steers(&self, id: SwitchId, change: Steers) {
+        self.wait(|done| Message::Steers(id, change, done));
     }
 
     /// A port is open, or other than it was.

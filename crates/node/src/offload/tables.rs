@@ -3,15 +3,15 @@
 use super::PortNote;
 use super::approach::Came;
 use arrayvec::ArrayVec;
-use datapath::{Datapath, OnlyHere, PastWorkers, PortAt, Publisher, Samples, SwitchId};
+use datapath::{Datapath, OnlyHere, PastWorkers, PortAt, Publisher, Samples, Steers, SwitchId};
 use flow::{BucketShape, Counted, Nanos, PortNo, SharedBucket, Snapshot};
 use offload::{
     Around, Counts, Declined, Facts, FlowName, FlowProgram, FlowReason, LimitId, MAX_LIMITS,
-    MAX_SHAPES, MoveReason, Orphan, PolicyReason, PortReason, Work, World, known,
+    MAX_SHAPES, MoveReason, Orphan, PolicyReason, PortReason, Refusal, Work, World, known,
 };
 use port::Sent;
 use std::cell::Cell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use xdp::offload::Flows;
 
@@ -21,6 +21,8 @@ pub(super) struct Tables {
     datapath: Option<Arc<Datapath>>,
     switches: HashMap<SwitchId, Known>,
     ports: HashMap<PortAt, PortNote>,
+    /// Switches that are steered, or about to be.
+    steered: HashSet<SwitchId>,
     /// Where limits are that workers and rungs share.
     flows: Option<Arc<Flows>>,
     /// Around which flows there were tunnels' headers.
@@ -66,14 +68,28 @@ impl Tables {
 
     pub fn switch_goes(&mut self, id: SwitchId) {
         self.switches.remove(&id);
+        self.steered.remove(&id);
+    }
+
+    /// A switch is about to be steered, or is no more.
+    pub fn steers(&mut self, id: SwitchId, change: Steers) {
+        match change {
+            Steers::Begins => _ = self.steered.insert(id),
+            Steers::Ended => _ = self.steered.remove(&id),
+        }
     }
 
     /// Notes a port; whether flows meet it differently now.
     pub fn port_is(&mut self, at: PortAt, note: PortNote) -> bool {
-        let met = |note: &PortNote| (note.mtu, note.is_up, note.exit, note.queues.clone());
+        let met = |note: &PortNote| {
+            let past = note.past.as_ref().map(|past| past.as_ref().map(drop).map_err(|why| *why));
+            let wrapping = note.wrapping.as_ref();
+            let wrapping = wrapping.map(|of| of.as_ref().map(Arc::as_ptr).map_err(Clone::clone));
+            (note.mtu, note.is_up, note.exit, note.queues.clone(), past, wrapping)
+        };
         let now = met(&note);
         self.came.tunnel_is(at, note.wrapping.as_ref().and_then(|wrapping| wrapping.as_ref().ok()));
-        self.ports.insert(at, note).is_some_and(|before| met(&before) != now)
+        self.ports.insert(at, note).is_none_or(|before| met(&before) != now)
     }
 
     pub fn port_goes(&mut self, at: PortAt) {
@@ -221,7 +237,7 @@ impl Tables {
         name: &FlowName,
         before: &[LimitId],
         now: Nanos,
-    ) -> Result<FlowProgram, Declined> {
+    ) -> Result<FlowProgram, Refusal> {
         let program = self.through_switch(name, before, now)?;
         if self.note(name.0).is_some_and(|note| note.wrapping.is_some()) {
             return self.out_of_tunnel(program, now);
@@ -251,8 +267,7 @@ impl Tables {
         (before, to_door): (&[LimitId], bool),
         now: Nanos,
     ) -> Result<FlowProgram, Declined> {
-        let is_steered = |datapath: &Arc<Datapath>| datapath.steers(from.switch);
-        if self.datapath.as_ref().is_some_and(is_steered) {
+        if self.steered.contains(&from.switch) {
             return Err(MoveReason::Steered.into());
         }
         let snapshot = &*self.tables(from.switch).ok_or(PortReason::Gone)?;
@@ -290,7 +305,7 @@ impl Tables {
 }
 
 impl World for Tables {
-    fn program(&mut self, flow: &FlowName, now: Nanos) -> Result<FlowProgram, Declined> {
+    fn program(&mut self, flow: &FlowName, now: Nanos) -> Result<FlowProgram, Refusal> {
         self.resolved(flow, &[], now)
     }
 
@@ -314,7 +329,7 @@ impl World for Tables {
         // Without its way it seems to go elsewhere, and bridges forget what they learned when a way comes.
         match orphan.around {
             Some(_) if !self.have_ways() => Err(MoveReason::Adopting.into()),
-            _ => found,
+            _ => found.map_err(|refusal| refusal.why),
         }
     }
 
@@ -335,7 +350,8 @@ impl World for Tables {
         tables.is_some_and(|tables| {
             tables.holds(&program.stamp, now)
                 && tables.has_learned(&program.credits, program.from.port, now)
-        }) && is_there(program.inlet())
+        }) && !program.ports().any(|port| self.steered.contains(&port.switch))
+            && is_there(program.inlet())
             && is_there(program.exit)
             && self.ports[&program.exit].exit.is_ok()
             && self.keeps_rates((program.exit, program.queue), &program.shapes)

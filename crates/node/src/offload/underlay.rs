@@ -4,7 +4,7 @@ use super::PortNote;
 use super::tables::{Tables, grown};
 use datapath::{PastWorkers, PortAt};
 use flow::{Counted, Nanos};
-use offload::{Declined, FlowProgram, OUTSIDE, PortReason, Underlay};
+use offload::{FlowProgram, OUTSIDE, PortReason, Refusal, Underlay};
 use port::{Door, Sent, Wrapped, Wrapping};
 use std::sync::Arc;
 
@@ -15,13 +15,13 @@ impl Tables {
     }
 
     /// The port of the underlay's switch where a tunnel's packets come in.
-    fn inlet(&self, wrapped: &Wrapped) -> Result<PortAt, PortReason> {
+    fn inlet(&self, wrapped: &Wrapped) -> Result<PortAt, Refusal> {
         let is_it = |door: &Arc<Door>| Arc::ptr_eq(door, &wrapped.door);
         let (at, note) = self
             .notes()
             .find(|(_, note)| note.door.as_ref().is_some_and(is_it))
             .ok_or(PortReason::NoWay)?;
-        if note.is_up { Ok(at) } else { Err(PortReason::Down) }
+        if note.is_up { Ok(at) } else { Err(Refusal::beyond(PortReason::Down, at.switch)) }
     }
 
     /// Whether all tunnels that go past the kernel have their way, and switches know it.
@@ -48,14 +48,17 @@ impl Tables {
         &self,
         program: FlowProgram,
         now: Nanos,
-    ) -> Result<FlowProgram, Declined> {
+    ) -> Result<FlowProgram, Refusal> {
         let Some(wrapping) = self.wrapping(program.exit) else { return Ok(program) };
         let wrapped = wrapping.wrap(&program.key_out())?;
         let inlet = self.inlet(&wrapped)?;
         let packet = (inlet, wrapped.outside.key(inlet.port));
-        let mut rest = self.through_switch(&packet, &[], now)?;
-        rest.max_len = rest.max_len.min(wrapped.longest + OUTSIDE as u32);
-        program.through(wrapped.outside, rest)
+        let rest = self.through_switch(&packet, &[], now);
+        let through = rest.and_then(|mut rest| {
+            rest.max_len = rest.max_len.min(wrapped.longest + OUTSIDE as u32);
+            program.through(wrapped.outside, rest)
+        });
+        through.map_err(|why| Refusal::beyond(why, inlet.switch))
     }
 
     /// Whether a tunnel and the switch behind it do what they did with a flow.

@@ -191,7 +191,9 @@ impl Node {
         let directory = Arc::new(Directory::default());
         let switches = directory.clone();
         let find = move |name: &str| switches.by_name(name).map(|member| member.id);
-        parts.steer.serve(parts.datapath.clone(), find);
+        let offload = parts.offload.clone();
+        let tell = move |switch, change| offload.steers(switch, change);
+        parts.steer.serve(parts.datapath.clone(), find, tell);
         let (ports, feed) = (parts.ports.clone(), parts.feed.clone());
         let pump = Pump::start(parts.events, directory.clone(), ports, feed)?;
         let tls = Mutex::new(parts.config.tls.clone());

@@ -22,7 +22,7 @@ use crate::host::look_around;
 use crate::refusal::{Refusal, Why};
 use api::Fault;
 pub use controllers::Controllers;
-use datapath::{Clock, Datapath, MonotonicClock, SwitchId, Workers};
+use datapath::{Clock, Datapath, MonotonicClock, Steers, SwitchId, Workers};
 pub use kept::{Journal, restore};
 use opener::Everywhere;
 use std::io;
@@ -63,13 +63,14 @@ impl Steer {
         Ok(Self { messages, thread: Mutex::new(Some(thread)), workers })
     }
 
-    /// From now on switches, which `find` finds by name, can be steered between these workers.
+    /// From now on switches, which `find` finds by name, can be steered between these workers; `tell` hears of it.
     pub fn serve(
         &self,
         datapath: Arc<Datapath>,
         find: impl Fn(&str) -> Option<SwitchId> + Send + Sync + 'static,
+        tell: impl Fn(SwitchId, Steers) + Send + Sync + 'static,
     ) {
-        self.workers.serve(datapath, find);
+        self.workers.serve(datapath, find, tell);
     }
 
     /// Has the agent do something.

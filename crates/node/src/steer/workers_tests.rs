@@ -1,11 +1,14 @@
 //! The agent with workers that are real and ports that are not.
 
 use api::steer::{InterfaceSpec, PolicyKind, PolicyPatch, Unmatched};
-use datapath::{Clock, Config, Datapath, MonotonicClock, PortAt, Queues, SwitchId, Workers};
+use datapath::{
+    Clock, Config, Datapath, MonotonicClock, PortAt, Queues, Steers, SwitchId, Workers,
+};
 use flow::{Action, FlowMod, Instructions, Limits, Nanos, Output, Pipeline, PortState};
 use place::{Core, CoreId};
 use port::testing::Memory;
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 use steer::{Agent, Strictness, Surroundings};
 use wire::build::{Frame, Ipv4};
@@ -17,6 +20,7 @@ struct Host {
     agent: Agent,
     datapath: Arc<Datapath>,
     line: Memory,
+    heard: Receiver<Steers>,
     _pipeline: Pipeline,
 }
 
@@ -37,10 +41,12 @@ impl Host {
             datapath.attach(PortAt { switch: SWITCH, port }, queues).unwrap();
         }
         let workers = Workers::default();
-        workers.serve(Arc::clone(&datapath), |name| (name == "s1").then_some(SWITCH));
+        let find = |name: &str| (name == "s1").then_some(SWITCH);
+        let (told, heard) = channel();
+        workers.serve(Arc::clone(&datapath), find, move |_, change| told.send(change).unwrap());
         let cores = (0..4).map(|id| Core::new(CoreId(id))).collect();
         let agent = Agent::new(workers, Surroundings { cores, ..Surroundings::default() });
-        Self { agent, datapath, line, _pipeline: pipeline }
+        Self { agent, datapath, line, heard, _pipeline: pipeline }
     }
 
     fn attach(&mut self, unmatched: Unmatched) {
@@ -88,7 +94,9 @@ fn the_same_rules_steer_a_switchs_flows_between_workers() {
     assert_eq!((why.core, why.frames), (Some(there), 30));
     assert!(why.rule.is_some() && why.decision.unwrap().reason.contains("names the core"));
     host.agent.del_rules(None, &["udp,tp_src=1000".into()], Strictness::Loose).unwrap();
+    assert_eq!(host.heard.try_iter().collect::<Vec<_>>(), [Steers::Begins]);
     host.agent.detach("switch:s1").unwrap();
+    assert_eq!(host.heard.try_iter().collect::<Vec<_>>(), [Steers::Ended]);
     assert!(host.agent.interface_names().is_empty());
 }
 
@@ -121,6 +129,7 @@ fn a_switch_that_is_not_there_is_refused_with_a_remedy() {
     let error = host.agent.attach("switch:s2", InterfaceSpec::default()).unwrap_err();
     assert!(error.cause().contains("no switch of that name"), "{}", error.cause());
     assert!(error.remedy().contains("suiro switch list"), "{}", error.remedy());
+    assert!(host.heard.try_recv().is_err(), "nobody's flows come back for it");
 }
 
 #[test]

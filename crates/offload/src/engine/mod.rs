@@ -4,11 +4,13 @@
 //! credited once. What the tables say of a flow is asked when it is to move, and again when they change.
 
 mod adopt;
+mod refusal;
 mod stay;
 mod turn;
 mod view;
 
 pub use adopt::TakenUp;
+pub use refusal::Refusal;
 pub use stay::Stage;
 pub use turn::first_taker;
 pub use view::{Explained, FlowLine, RungLine};
@@ -21,7 +23,7 @@ use crate::ledger::Ledger;
 use crate::policy::{Policy, Rule};
 use crate::{Counts, FlowProgram, Orphan, Provider, ProviderName};
 use adopt::Left;
-use flow::{Nanos, PortAt};
+use flow::{Nanos, PortAt, SwitchId};
 use stay::Stay;
 use std::collections::HashMap;
 use wire::Key;
@@ -47,7 +49,7 @@ pub trait World {
     ///
     /// # Errors
     /// Why it has none.
-    fn program(&mut self, flow: &FlowName, now: Nanos) -> Result<FlowProgram, Declined>;
+    fn program(&mut self, flow: &FlowName, now: Nanos) -> Result<FlowProgram, Refusal>;
 
     /// Whether a program is still what the tables say.
     fn holds(&mut self, program: &FlowProgram, now: Nanos) -> bool;
@@ -107,7 +109,9 @@ enum State {
     /// On the worker.
     Worker {
         why: Declined,
-        /// Not tried again before.
+        /// [`Refusal::beyond`].
+        beyond: Option<SwitchId>,
+        /// Not tried again before, unless what it is refused for changes.
         retry: Nanos,
         /// Refusals in a row.
         refusals: u8,
@@ -116,6 +120,14 @@ enum State {
     Stay(Box<Stay>),
     /// An earlier node left it on a rung, and its way is not there yet.
     Left(Box<Left>),
+}
+
+impl State {
+    /// On the worker, and tried again then.
+    fn worker(why: impl Into<Refusal>, retry: Nanos) -> Self {
+        let Refusal { why, beyond } = why.into();
+        Self::Worker { why, beyond, retry, refusals: 0 }
+    }
 }
 
 /// Decides who moves.
@@ -277,7 +289,7 @@ impl Flow {
             traffic: Traffic::begin(now),
             spent_ns: 0.0,
             told: Told::default(),
-            state: State::Worker { why: PolicyReason::NotSeen.into(), retry: now, refusals: 0 },
+            state: State::worker(PolicyReason::NotSeen, now),
             since: now,
             failures: 0,
             moves: 0,

@@ -1,7 +1,9 @@
 //! One turn: moves go on, counts are read, flows that earn it begin to move.
 
 use super::stay::{Stage, Stay, cooling, retry};
-use super::{Engine, FORGOTTEN_NS, Flow, FlowName, MOVES, Moved, State, World, provider_of};
+use super::{
+    Engine, FORGOTTEN_NS, Flow, FlowName, MOVES, Moved, Refusal, State, World, provider_of,
+};
 use crate::cost::Benefit;
 use crate::declined::{Declined, MoveReason, PolicyReason, PortReason};
 use crate::heavy::WINDOW_NS;
@@ -67,7 +69,7 @@ impl Engine {
         }
     }
 
-    /// Tables of a switch changed: what its flows do by them now. Returns when no frame runs by what was.
+    /// Tables or ports of a switch changed, or whether it is steered: what its flows do by that now. Returns when no frame runs by what was.
     pub fn changed(
         &mut self,
         switch: SwitchId,
@@ -88,12 +90,13 @@ impl Engine {
                     if world.holds(&stay.program, now) {
                         continue;
                     }
-                    if renews(stay, world.program(name, now)) {
-                        world.share(&stay.program);
-                        continue;
+                    match renewed(stay, world.program(name, now)) {
+                        Ok(()) => world.share(&stay.program),
+                        Err(why) => {
+                            fell |= !matches!(stay.stage, Stage::Falling { .. });
+                            fall(stay, providers, why.into());
+                        }
                     }
-                    fell |= !matches!(stay.stage, Stage::Falling { .. });
-                    fall(stay, providers, MoveReason::RulesChange.into());
                 }
             }
         }
@@ -212,7 +215,8 @@ impl Engine {
             if stay.was_up {
                 self.moved.push(Moved { name: *name, to: None, why: why.to_string() });
             }
-            ended.push((*name, stay.provider, stay.handle, why.clone()));
+            let why = Refusal::of(&stay.program, why.clone());
+            ended.push((*name, stay.provider, stay.handle, why));
         }
         for (name, provider, handle, why) in ended {
             self.handles.remove(&(provider, handle));
@@ -283,17 +287,15 @@ impl Engine {
         }
     }
 
-    fn declined(&mut self, name: &FlowName, declined: Declined, now: Nanos) {
+    fn declined(&mut self, name: &FlowName, refusal: Refusal, now: Nanos) {
         let Some(flow) = self.flows.get_mut(name) else { return };
-        let State::Worker { why, retry: at, refusals } = &mut flow.state else { return };
-        // What a policy says changes with each window; a refusal is remembered.
-        *at = match declined {
-            Declined::Policy(_) | Declined::Move(_) => Nanos(now.0 + WINDOW_NS),
-            _ => retry(now, *refusals),
+        let State::Worker { why, beyond, retry: at, refusals } = &mut flow.state else { return };
+        (*at, *refusals) = if refusal.why.is_remembered() {
+            (retry(now, *refusals), refusals.saturating_add(1))
+        } else {
+            (Nanos(now.0 + WINDOW_NS), 0)
         };
-        let is_refusal = !matches!(declined, Declined::Policy(_) | Declined::Move(_));
-        *refusals = if is_refusal { refusals.saturating_add(1) } else { 0 };
-        *why = declined;
+        (*why, *beyond) = (refusal.why, refusal.beyond);
     }
 
     /// Begins a flow's stay on the first rung that takes it.
@@ -303,13 +305,14 @@ impl Engine {
         providers: Providers<'_, '_>,
         world: &mut impl World,
         now: Nanos,
-    ) -> Result<(), Declined> {
+    ) -> Result<(), Refusal> {
         let policy = self.policy(name);
         if policy.rule == crate::policy::Rule::Never {
             return Err(PolicyReason::Never.into());
         }
         let program = world.program(name, now)?;
-        let (at, price) = choose(&policy, providers, &program)?;
+        let refused = |why| Refusal::of(&program, why);
+        let (at, price) = choose(&policy, providers, &program).map_err(refused)?;
         let flow = self.flows.get_mut(name).ok_or(PolicyReason::NotSeen)?;
         let benefit = Benefit::of(&flow.traffic, &self.worker, &price);
         flow.spent_ns += benefit.ns_per_s.max(0.0) * WINDOW_NS as f64 / 1e9;
@@ -332,7 +335,7 @@ impl Engine {
             return Err(MoveReason::OrderUnknown.into());
         }
         world.share(&program);
-        let handle = provider.install(&program)?;
+        let handle = provider.install(&program).map_err(refused)?;
         self.ledgers
             .entry(rung)
             .and_modify(|ledger| ledger.take(*name, name.0.switch, slots, benefit.ns_per_s));
@@ -357,15 +360,16 @@ impl Flow {
     /// Whether what a switch does with it may change.
     fn passes(&self, name: &FlowName, switch: SwitchId) -> bool {
         match &self.state {
-            State::Worker { why: Declined::Port(PortReason::NoWay), .. } => true,
-            State::Worker { .. } => name.0.switch == switch,
+            State::Worker { why, beyond, .. } => {
+                why.is_anybodys() || name.0.switch == switch || *beyond == Some(switch)
+            }
             State::Stay(stay) => stay.program.ports().any(|port| port.switch == switch),
             State::Left(_) => false,
         }
     }
 
     /// It is on the worker again; true if it was up for less than its residence.
-    fn came_back(&mut self, why: Declined, now: Nanos) -> bool {
+    fn came_back(&mut self, Refusal { why, beyond }: Refusal, now: Nanos) -> bool {
         let is_flap = now.since(self.since) < 1_000_000_000
             && matches!(
                 why,
@@ -376,7 +380,7 @@ impl Flow {
         // Who fell for no fault of its own may rise again at once.
         let is_innocent = matches!(
             &why,
-            Declined::Move(MoveReason::RulesChange)
+            Declined::Move(MoveReason::RulesChange | MoveReason::Steered)
                 | Declined::Policy(PolicyReason::Off | PolicyReason::NotSeen)
         );
         let waits = !is_innocent;
@@ -388,7 +392,7 @@ impl Flow {
             why
         };
         (self.since, self.spent_ns) = (now, 0.0);
-        self.state = State::Worker { why, retry: until, refusals: 0 };
+        self.state = State::worker(Refusal { why, beyond }, until);
         is_flap
     }
 }
@@ -411,13 +415,20 @@ pub(super) fn fall(stay: &mut Stay, providers: Providers<'_, '_>, why: Declined)
 }
 
 /// Takes a program made anew in, if it does the same.
-fn renews(stay: &mut Stay, program: Result<crate::FlowProgram, Declined>) -> bool {
+///
+/// # Errors
+/// Why the flow falls.
+fn renewed(
+    stay: &mut Stay,
+    program: Result<crate::FlowProgram, Refusal>,
+) -> Result<(), MoveReason> {
     match program {
         Ok(program) if program.does_what(&stay.program) => {
             stay.program = program;
-            true
+            Ok(())
         }
-        _ => false,
+        Err(Refusal { why: Declined::Move(MoveReason::Steered), .. }) => Err(MoveReason::Steered),
+        _ => Err(MoveReason::RulesChange),
     }
 }
 
