@@ -28,19 +28,27 @@ const XDP_FLAGS_DRV_MODE: u32 = 4;
 pub const RECEIVER: &[u64] = &[instruction(0xb7, 0, 0, 0, 1), instruction(0x95, 0, 0, 0, 0)];
 
 /// Sends every frame out of its interface, with six random bits in the UDP source port: 64 flows.
-pub const GENERATOR: &[u64] = &[
-    instruction(0xbf, 6, 1, 0, 0),  // r6 = context
-    instruction(0x85, 0, 0, 0, 7),  // r0 = bpf_get_prandom_u32()
-    instruction(0x57, 0, 0, 0, 63), // r0 &= 63
-    instruction(0x61, 2, 6, 0, 0),  // r2 = data
-    instruction(0x61, 3, 6, 4, 0),  // r3 = data_end
-    instruction(0xbf, 4, 2, 0, 0),  // r4 = r2
-    instruction(0x07, 4, 0, 0, 42), // r4 += Ethernet, IPv4 and UDP headers
-    instruction(0x2d, 4, 3, 1, 0),  // shorter than that: leave it alone
-    instruction(0x73, 2, 0, 35, 0), // low byte of the source port = r0
-    instruction(0xb7, 0, 0, 0, 3),  // r0 = XDP_TX
-    instruction(0x95, 0, 0, 0, 0),  // exit
-];
+pub const GENERATOR: &[u64] = &generator(34);
+
+/// The same, of frames in VXLAN over IPv4: the source port inside.
+pub const GENERATOR_INSIDE: &[u64] = &generator(50 + 34);
+
+/// Of frames with a UDP header there.
+const fn generator(udp: u64) -> [u64; 11] {
+    [
+        instruction(0xbf, 6, 1, 0, 0),       // r6 = context
+        instruction(0x85, 0, 0, 0, 7),       // r0 = bpf_get_prandom_u32()
+        instruction(0x57, 0, 0, 0, 63),      // r0 &= 63
+        instruction(0x61, 2, 6, 0, 0),       // r2 = data
+        instruction(0x61, 3, 6, 4, 0),       // r3 = data_end
+        instruction(0xbf, 4, 2, 0, 0),       // r4 = r2
+        instruction(0x07, 4, 0, 0, udp + 8), // r4 += all headers
+        instruction(0x2d, 4, 3, 1, 0),       // shorter than that: leave it alone
+        instruction(0x73, 2, 0, udp + 1, 0), // low byte of the source port = r0
+        instruction(0xb7, 0, 0, 0, 3),       // r0 = XDP_TX
+        instruction(0x95, 0, 0, 0, 0),       // exit
+    ]
+}
 
 /// `struct bpf_insn`: opcode, registers, offset, immediate.
 const fn instruction(
@@ -183,7 +191,7 @@ fn owned(descriptor: i32) -> OwnedFd {
 pub struct XdpProgram(OwnedFd);
 
 impl XdpProgram {
-    /// Loads [`RECEIVER`] or [`GENERATOR`].
+    /// Loads [`RECEIVER`], [`GENERATOR`] or [`GENERATOR_INSIDE`].
     pub fn load(instructions: &[u64]) -> Result<Self> {
         let mut attribute = ProgLoad {
             prog_type: BPF_PROG_TYPE_XDP,

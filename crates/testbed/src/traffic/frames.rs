@@ -5,7 +5,7 @@
 
 use crate::netns::{Guest, run};
 use crate::peer::GENERATORS_CORE;
-use crate::sys::{GENERATOR, RECEIVER, XdpProgram, interface_index, pin};
+use crate::sys::{GENERATOR, GENERATOR_INSIDE, RECEIVER, XdpProgram, interface_index, pin};
 use anyhow::Result;
 use std::time::{Duration, Instant};
 
@@ -44,6 +44,49 @@ pub fn flood(
     payload: u16,
     window: Duration,
 ) -> Result<Delivered> {
+    let bytes = udp_frame(from, to, 10_048, payload);
+    flood_of(from, to, by, &Frames { bytes, generator: GENERATOR }, window)
+}
+
+/// What is sent: 64 flows.
+pub struct Frames {
+    bytes: Vec<u8>,
+    generator: &'static [u64],
+}
+
+/// A tunnel's packets: VXLAN over IPv4, without an outer checksum.
+pub struct Packets<'p> {
+    /// MAC and address of this end, as the other one sees them.
+    pub to: (&'p str, &'p str),
+    /// The other end's address; its MAC is the sending guest's.
+    pub from: &'p str,
+    /// The tunnel's identifier.
+    pub vni: u32,
+}
+
+impl Frames {
+    /// Frames from one guest to another, in a tunnel's packets.
+    pub fn in_tunnel(from: &Guest, to: &Guest, payload: u16, packets: &Packets<'_>) -> Self {
+        let mut inside = vec![8, 0, 0, 0];
+        inside.extend((packets.vni << 8).to_be_bytes());
+        inside.extend(udp_frame(from, to, 10_048, payload));
+        let macs = (&*from.mac, packets.to.0);
+        let bytes = udp_packet(macs, (packets.from, packets.to.1), (49_152, VXLAN), &inside);
+        Self { bytes, generator: GENERATOR_INSIDE }
+    }
+}
+
+/// VXLAN's UDP port (RFC 7348).
+const VXLAN: u16 = 4789;
+
+/// The same with such frames.
+pub fn flood_of(
+    from: &Guest,
+    to: &Guest,
+    by: Receiver,
+    frames: &Frames,
+    window: Duration,
+) -> Result<Delivered> {
     let drop_all = || XdpProgram::load(RECEIVER)?.attach(interface_index("eth0")?);
     let _receiver = match by {
         Receiver::Program => Some(to.namespace.enter(drop_all)?),
@@ -53,9 +96,8 @@ pub fn flood(
             None
         }
     };
-    let frame = udp_frame(from, to, 10_048, payload);
     from.namespace.enter(|| {
-        let source = Source::new(&frame)?;
+        let source = Source::new(&frames.bytes, frames.generator)?;
         let count = source.frames_in(window)?;
         let before = to.namespace.received("eth0")?;
         let seconds = source.send(count)?;
@@ -68,7 +110,7 @@ pub fn flood(
 /// Sends 64 flows of the frame for about `window`.
 pub fn send(from: &Guest, frame: &[u8], window: Duration) -> Result<()> {
     from.namespace.enter(|| {
-        let source = Source::new(frame)?;
+        let source = Source::new(frame, GENERATOR)?;
         source.send(source.frames_in(window)?).map(drop)
     })
 }
@@ -82,10 +124,10 @@ struct Source<'a> {
 
 impl<'a> Source<'a> {
     /// For `eth0` of the calling thread's namespace.
-    fn new(frame: &'a [u8]) -> Result<Self> {
+    fn new(frame: &'a [u8], generator: &[u64]) -> Result<Self> {
         pin(GENERATORS_CORE);
         Ok(Self {
-            program: XdpProgram::load(GENERATOR)?,
+            program: XdpProgram::load(generator)?,
             interface: interface_index("eth0")?,
             frame,
         })
@@ -107,20 +149,29 @@ impl<'a> Source<'a> {
 
 /// Ethernet, IPv4, UDP without checksum (RFC 768 allows 0), `payload` zero bytes.
 pub fn udp_frame(from: &Guest, to: &Guest, source_port: u16, payload: u16) -> Vec<u8> {
+    let addresses = (&*from.address, &*to.address);
+    udp_packet((&from.mac, &to.mac), addresses, (source_port, 9), &vec![0; payload.into()])
+}
+
+fn udp_packet(
+    (from_mac, to_mac): (&str, &str),
+    (from, to): (&str, &str),
+    (source, destination): (u16, u16),
+    payload: &[u8],
+) -> Vec<u8> {
+    let len = payload.len() as u16;
     let address =
         |text: &str| text.split('.').map(|part| part.parse().unwrap_or(0)).collect::<Vec<u8>>();
     let mac = |text: &str| {
         text.split(':').map(|part| u8::from_str_radix(part, 16).unwrap_or(0)).collect::<Vec<u8>>()
     };
     let mut ip =
-        [&[0x45, 0][..], &(28 + payload).to_be_bytes(), &[0, 0, 0x40, 0, 64, 17, 0, 0]].concat();
-    ip.extend(address(&from.address));
-    ip.extend(address(&to.address));
+        [&[0x45, 0][..], &(28 + len).to_be_bytes(), &[0, 0, 0x40, 0, 64, 17, 0, 0]].concat();
+    ip.extend(address(from));
+    ip.extend(address(to));
     let sum: u32 = ip.chunks(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]]))).sum();
     let folded = (sum & 0xffff) + (sum >> 16);
     ip[10..12].copy_from_slice(&(!(folded as u16)).to_be_bytes());
-    let ports =
-        [source_port.to_be_bytes(), 9u16.to_be_bytes(), (8 + payload).to_be_bytes(), [0, 0]]
-            .concat();
-    [mac(&to.mac), mac(&from.mac), vec![8, 0], ip, ports, vec![0; payload.into()]].concat()
+    let ports = [source, destination, 8 + len, 0].map(u16::to_be_bytes).concat();
+    [&mac(to_mac)[..], &mac(from_mac), &[8, 0], &ip, &ports, payload].concat()
 }

@@ -34,6 +34,15 @@ fn mega_frames(work: &AtWork) -> Result<f64> {
     work.measured(PAST, |_| Ok(flood(WINDOW)?.delivered / 1e6))
 }
 
+fn mega_frames_out_of_tunnel(work: &AtWork) -> Result<f64> {
+    let [a, b] = &work.running.guests;
+    work.running.accept_live_frames()?;
+    let frames = work.out_of_tunnel()?;
+    let flood = |window| frames::flood_of(b, a, Receiver::Program, &frames, window);
+    work.warmed(|| flood(WARM).map(drop))?;
+    work.measured(PAST, |_| Ok(flood(WINDOW)?.delivered / 1e6))
+}
+
 fn tcp_one_core(work: &AtWork) -> Result<f64> {
     tcp(work, Cores::Generators)
 }
@@ -109,6 +118,9 @@ fn cases() -> Vec<Case<Rig>> {
     let of_tunnel =
         |sum| (tunnel(true, sum), vec![(tunnel(false, sum), Some(1.7)), (Rig::Redirect, None)]);
     let [(summed, with_sum), (plain, without_sum)] = [true, false].map(of_tunnel);
+    let popped = ("Mpps", Better::More, mega_frames_out_of_tunnel as Measure);
+    let out = |past| Rig::OutOfTunnel { past };
+    let of_pop = vec![(out(false), Some(1.7)), (Rig::Redirect, None)];
     vec![
         case(
             "TCP, af_packet, both ends on one core",
@@ -128,6 +140,7 @@ fn cases() -> Vec<Case<Rig>> {
         case("60 B UDP, af_xdp, with a limit", rate, limited, of_frames(true, Some(0.6))),
         case("60 B UDP into VXLAN, af_xdp", rate, summed, with_sum),
         case("60 B UDP into VXLAN without outer checksum, af_xdp", rate, plain, without_sum),
+        case("60 B UDP out of VXLAN without outer checksum, af_xdp", popped, out(true), of_pop),
         case("flood ping, af_xdp", us(flood_ping), xdp, for_ping()),
         case("round trip p50, af_xdp", us(round_trip_p50), xdp, on_xdp()),
     ]

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use testbed::netns::run;
 use testbed::peer::{Attach, Contend, Contender, Running, Switch};
 use testbed::sys::interface_index;
+use testbed::traffic::frames::{self, Frames, Packets};
 
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/redirect.bpf.o"));
 
@@ -37,6 +38,11 @@ pub enum Rig {
         past: bool,
         /// Whether the outer UDP header has a checksum.
         sum: bool,
+    },
+    /// The other way: frames come by the tunnel, from the second guest's interface to the first guest.
+    OutOfTunnel {
+        /// Whether flows leave the worker.
+        past: bool,
     },
     /// XDP programs that send all that one guest sends to the other.
     Redirect,
@@ -67,6 +73,10 @@ impl Contend for Rig {
                 let sum = if sum { "" } else { " without outer checksum" };
                 format!("suiro {place} af_xdp, VXLAN{sum}")
             }
+            Rig::OutOfTunnel { past } => {
+                let place = if past { "past the worker" } else { "worker" };
+                format!("suiro {place} af_xdp, out of VXLAN")
+            }
             Rig::Redirect => "XDP devmap redirect".into(),
             Rig::Other(contender) => contender.name(),
         }
@@ -75,7 +85,9 @@ impl Contend for Rig {
     fn start(self) -> Result<AtWork> {
         let contender = match self {
             Rig::Suiro { attach, .. } => Contender { switch: Switch::Suiro, attach },
-            Rig::Tunnel { .. } => Contender { switch: Switch::Suiro, attach: Attach::AfXdpNative },
+            Rig::Tunnel { .. } | Rig::OutOfTunnel { .. } => {
+                Contender { switch: Switch::Suiro, attach: Attach::AfXdpNative }
+            }
             Rig::Redirect => super::super::cases::BRIDGE,
             Rig::Other(contender) => contender,
         };
@@ -87,6 +99,7 @@ impl Contend for Rig {
         match self {
             Rig::Suiro { past, limited, .. } => work.program(past, limited)?,
             Rig::Tunnel { past, sum } => work.tunnel(past, sum)?,
+            Rig::OutOfTunnel { past } => work.tunnel(past, false)?,
             Rig::Redirect => work._programs = work.redirects()?,
             Rig::Other(_) => {}
         }
@@ -129,11 +142,30 @@ impl AtWork {
         run(host.command("ip").args(["addr", "add", "192.0.2.1/24", "dev", "host0"]))?;
         run(host.command("ip").args(neighbour))?;
         self.suiro(&[&["port", "add", "sw0", "tun0"][..], &tunnel, &own].concat())?;
-        for (from, to) in [(&*a.port, "tun0"), ("host", &b.port)] {
+        let out = [(&*a.port, "tun0"), ("host", &b.port)];
+        for (from, to) in out.into_iter().chain([(&*b.port, "host"), ("tun0", &a.port)]) {
             let rule = format!("priority=100,in_port={from},actions=output:{to}");
             self.suiro(&["flow", "add", "sw0", &rule])?;
         }
         if past { self.offload() } else { Ok(()) }
+    }
+
+    /// Frames of the second guest to the first as they come by the tunnel.
+    pub fn out_of_tunnel(&self) -> Result<Frames> {
+        let [a, b] = &self.running.guests;
+        let door = match self.rig {
+            Rig::OutOfTunnel { .. } => self.mac_of("host0")?,
+            _ => a.mac.clone(),
+        };
+        let packets = Packets { to: (&door, "192.0.2.1"), from: "192.0.2.2", vni: 7 };
+        Ok(Frames::in_tunnel(b, a, frames::SMALLEST, &packets))
+    }
+
+    fn mac_of(&self, interface: &str) -> Result<String> {
+        let words = ["-j", "link", "show", "dev", interface];
+        let shown = run(self.running.switch().command("ip").args(words))?;
+        let shown: Value = serde_json::from_str(&shown)?;
+        Ok(shown[0]["address"].as_str().context("an interface without a MAC")?.to_owned())
     }
 
     /// What one guest sends leaves to the other, without a look at it.
@@ -160,7 +192,12 @@ impl AtWork {
     }
 
     fn is_past(&self) -> bool {
-        matches!(self.rig, Rig::Suiro { past: true, .. } | Rig::Tunnel { past: true, .. })
+        matches!(
+            self.rig,
+            Rig::Suiro { past: true, .. }
+                | Rig::Tunnel { past: true, .. }
+                | Rig::OutOfTunnel { past: true }
+        )
     }
 
     /// Does `warm`, small parts of what is measured, until all flows have left.
