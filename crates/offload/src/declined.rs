@@ -92,8 +92,8 @@ pub enum EditKind {
     /// Leaves it with two tags, or takes off a second one.
     #[error("handle two tags")]
     TwoTags,
-    /// Puts a tunnel's header around it that is not VXLAN over IPv4 with one VNI and one other end.
-    #[error("push a tunnel's header that is not VXLAN over IPv4")]
+    /// Puts a tunnel's header around it, or takes it off, that is not VXLAN over IPv4 with one VNI and one other end; or on another rung than xdp.
+    #[error("put on or take off a tunnel's headers: xdp alone does, and VXLAN over IPv4 alone")]
     Tunnel,
     /// Changes a tunnel's headers before they come off.
     #[error("change a tunnel's headers before it takes them off")]

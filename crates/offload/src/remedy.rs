@@ -132,6 +132,9 @@ fn of_flow(reason: &FlowReason) -> &'static str {
             "Let it leave by one port: mirrors and floods are the worker's."
         }
         FlowReason::DependsOn(_) => "Match on what the whole flow has in common.",
+        FlowReason::Edits(EditKind::Tunnel) => {
+            "Give the tunnel an other end over IPv4, of its own (--remote, --key)."
+        }
         FlowReason::Edits(_) => "Leave the edit out, or to the guest.",
         FlowReason::LearnsMac => "Wait: the next frame on the worker teaches it.",
         FlowReason::MeterRemarks => "Use a band that drops.",
@@ -174,6 +177,7 @@ fn of_port(reason: &PortReason) -> &'static str {
 
 fn of_card(reason: &CardReason) -> &'static str {
     match reason {
+        CardReason::Action(EditKind::Tunnel) => "Give all ports on its way the kind af_xdp.",
         CardReason::Key(_) | CardReason::Action(_) => "Name another rung in the policy.",
         CardReason::Full { .. } => "Let fewer flows leave, by policies.",
         CardReason::Refused { .. } => "See what the kernel says: suiro doctor.",

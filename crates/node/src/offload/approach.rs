@@ -7,8 +7,8 @@ use super::tables::{Tables, grown};
 use datapath::{PastWorkers, PortAt};
 use flow::{Counted, Nanos};
 use offload::{
-    Approach, Declined, FlowName, FlowProgram, OUTSIDE, PolicyReason, PortReason, Refusal,
-    told_apart,
+    Approach, Declined, EditKind, FlowName, FlowProgram, FlowReason, OUTSIDE, PolicyReason,
+    PortReason, Refusal, told_apart,
 };
 use port::{Sent, Wrapping};
 use std::collections::HashMap;
@@ -102,7 +102,10 @@ impl Tables {
             return Err(PortReason::Down.into());
         }
         if self.wrapping(program.exit).is_some() {
-            return Err(offload::FlowReason::Edits(offload::EditKind::TwoTunnels).into());
+            return Err(FlowReason::Edits(EditKind::TwoTunnels).into());
+        }
+        if !wrapping.comes_over_ipv4() {
+            return Err(FlowReason::Edits(EditKind::Tunnel).into());
         }
         let packet = self.came.packets.get(&(program.from, program.key));
         let packet = packet.ok_or(PolicyReason::NotSeen)?;

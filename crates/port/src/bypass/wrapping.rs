@@ -105,6 +105,11 @@ impl Wrapping {
             && underlay.is_own(address(Field::Ipv4Dst))
     }
 
+    /// Whether any of its packets come over IPv4.
+    pub fn comes_over_ipv4(&self) -> bool {
+        self.came.senders.iter().any(IpAddr::is_ipv4)
+    }
+
     /// Whether packets with this key may be of the tunnel's other end: those of its VNI.
     pub fn sends(&self, outer: &Key) -> bool {
         let from = Ipv4Addr::from_bits(outer.get(Field::Ipv4Src) as u32).into();

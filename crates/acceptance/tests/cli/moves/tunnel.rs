@@ -11,8 +11,35 @@ use std::sync::atomic::Ordering::SeqCst;
 /// Rules of one run.
 const CHANGES: u64 = 6;
 
+/// What the underlay's addresses are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Over {
+    Ipv4,
+    Ipv6,
+}
+
+impl Over {
+    fn address(self, host: &str) -> String {
+        if self == Self::Ipv4 { format!("192.0.2.{host}") } else { format!("fd00::{host}") }
+    }
+
+    /// Gives a host its address.
+    fn place(self, netns: &str, host: &str) {
+        let address = self.address(host);
+        let add = ["ip", "-n", netns, "addr", "add"];
+        match self {
+            Self::Ipv4 => sh(&[&add[..], &[&*(address + "/24"), "dev", "host0"]].concat()),
+            Self::Ipv6 => {
+                let on = "echo 0 >/proc/sys/net/ipv6/conf/host0/disable_ipv6";
+                sh(&["ip", "netns", "exec", netns, "sh", "-c", on]);
+                sh(&[&add[..], &[&*(address + "/64"), "dev", "host0", "nodad"]].concat());
+            }
+        }
+    }
+}
+
 /// Two hosts, each with a switch for its guest's veth, and one that has the card `u` and the host's own address; both on one node.
-fn hosts() -> Place {
+fn hosts(over: Over) -> Place {
     let mut place = Place::new(&["h1", "h2", "g1", "g2"]).with_hosts_mounts();
     for netns in ["h1", "h2", "g1", "g2"] {
         let quiet = "echo 1 >/proc/sys/net/ipv6/conf/default/disable_ipv6";
@@ -34,7 +61,7 @@ fn hosts() -> Place {
         let (netns, remote) =
             (place.guest(&format!("h{host}")), if host == "1" { "2" } else { "1" });
         let [wan, inside] = ["wan", "sw"].map(|name| format!("{name}{host}"));
-        let remote = format!("192.0.2.{remote}");
+        let remote = over.address(remote);
         place.suiro(&["switch", "add", &wan]);
         place.suiro(&["switch", "add", &inside]);
         let port = |switch: &str, name: &str, kind: &str, options: &[&str]| {
@@ -44,7 +71,7 @@ fn hosts() -> Place {
         port(&wan, "card", "af_xdp", &["--interface", "u"]);
         port(&wan, "host", "tap", &["--interface", "host0"]);
         port(&inside, "vm", "af_xdp", &[]);
-        place.address(&format!("h{host}"), "host0", &format!("192.0.2.{host}/24"));
+        over.place(&netns, host);
         let sum = if host == "1" { "on" } else { "off" };
         let own = ["--forwarding", "own", "--outer-checksum", sum];
         port(&inside, "tun0", "vxlan", &[&["--remote", &remote, "--key", "7"][..], &own].concat());
@@ -146,7 +173,7 @@ fn flows_come_by_a_tunnel_past_the_worker_and_none_of_their_frames_is_lost_late_
 
 /// Hosts whose UDP flows leave with their first frame.
 fn ready() -> Place {
-    let place = hosts();
+    let place = hosts(Over::Ipv4);
     for (guest, other, address) in [("g1", "g2", "10.0.0.2"), ("g2", "g1", "10.0.0.1")] {
         introduce(&place, guest, &mac(&place, other), address);
     }
@@ -154,6 +181,31 @@ fn ready() -> Place {
     place.suiro(&["offload", "policy", "add", "all", "--match", "udp", "--when", "first"]);
     place.suiro(&["offload", "on"]);
     place
+}
+
+#[test]
+fn flows_by_a_tunnel_over_ipv6_stay_on_the_worker_and_say_why_both_ways() {
+    if !privileged() {
+        return;
+    }
+    let mut place = hosts(Over::Ipv6);
+    assert!(place.reaches("g1", "10.0.0.2"));
+    place.suiro(&["offload", "policy", "add", "all", "--match", "icmp", "--when", "first"]);
+    place.suiro(&["offload", "on"]);
+    for port in ["vm", "tun0"] {
+        let why = || {
+            assert!(place.reaches("g1", "10.0.0.2"));
+            place.says(&["offload", "why", "sw1", &format!("in_port={port},icmp")]).out
+        };
+        let is_said = |why: String| {
+            why.contains("xdp alone does, and VXLAN over IPv4 alone")
+                && why.contains("remedy    Give the tunnel an other end over IPv4")
+        };
+        until_within(PATIENCE, "it says that IPv6 keeps it", || is_said(why()));
+    }
+    place.suiro(&["offload", "off"]);
+    place.end(Signal::TERM);
+    leaves_nothing(&place);
 }
 
 fn go_by_a_tunnel(changed: Change) {
