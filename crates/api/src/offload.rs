@@ -169,4 +169,14 @@ pub struct OffloadWhy {
     pub worker_ns_per_s: u64,
     /// What it would cost on that rung.
     pub rung_ns_per_s: Option<u64>,
+    /// What a worker takes for a frame, beside its bytes, as learned from its work.
+    pub worker_ns_per_frame: f64,
+    /// And for a byte.
+    pub worker_ns_per_byte: f64,
+    /// What that rung would take for a frame of this flow, beside its bytes.
+    pub rung_ns_per_frame: Option<f64>,
+    /// And for a byte: a checksum is summed.
+    pub rung_ns_per_byte: Option<f64>,
+    /// Whether that was measured on this host, by the rung's own programs; else it is assumed.
+    pub rung_is_measured: Option<bool>,
 }

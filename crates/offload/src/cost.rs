@@ -158,7 +158,8 @@ mod tests {
     use std::time::Duration;
 
     fn price(per_frame_ns: f32) -> Price {
-        Price { slots: 1, insert: Duration::from_micros(50), per_frame_ns, per_byte_ns: 0.0 }
+        let insert = Duration::from_micros(50);
+        Price { slots: 1, insert, per_frame_ns, per_byte_ns: 0.0, is_measured: true }
     }
 
     fn traffic(frames: u64) -> Traffic {

@@ -63,6 +63,8 @@ pub struct Price {
     pub per_frame_ns: f32,
     /// Nanoseconds a byte.
     pub per_byte_ns: f32,
+    /// Whether the two were measured on this host.
+    pub is_measured: bool,
 }
 
 /// A tunnel's headers around a flow's frames.

@@ -50,7 +50,15 @@ struct Kernel {
 
 impl Kernel {
     fn new(flows: Arc<Flows>) -> Self {
-        let (tc, xdp) = (Tc::new(flows.clone()), Xdp::new(flows.clone()));
+        let (mut tc, mut xdp) = (Tc::new(flows.clone()), Xdp::new(flows.clone()));
+        for (rung, measured) in [("tc", tc.measure()), ("xdp", xdp.measure())] {
+            if let Err(error) = measured {
+                tracing::warn!(
+                    "offload: what a frame costs on rung {rung} is assumed, not measured: {}",
+                    chain(&error)
+                );
+            }
+        }
         Self { flows, tc, xdp }
     }
 

@@ -293,6 +293,11 @@ impl Node {
             remedy: declined.map(|declined| declined.remedy().to_owned()),
             worker_ns_per_s: explained.worker_ns_per_s,
             rung_ns_per_s: price.map(|(_, price)| cost(price) as u64),
+            worker_ns_per_frame: explained.worker.frame_ns,
+            worker_ns_per_byte: explained.worker.byte_ns,
+            rung_ns_per_frame: price.map(|(_, price)| price.per_frame_ns.into()),
+            rung_ns_per_byte: price.map(|(_, price)| price.per_byte_ns.into()),
+            rung_is_measured: price.map(|(_, price)| price.is_measured),
         })
     }
 

@@ -1,6 +1,7 @@
 //! What is told of flows: the list, and why one is where it is.
 
 use super::{Engine, Flow, FlowName, Stage, State};
+use crate::cost::PerFrame;
 use crate::declined::{Declined, MoveReason};
 use crate::{Counts, ProviderName};
 use flow::Nanos;
@@ -49,6 +50,8 @@ pub struct Explained {
     pub policy: String,
     /// Nanoseconds a second that it costs on the worker.
     pub worker_ns_per_s: u64,
+    /// What a frame and a byte cost there.
+    pub worker: PerFrame,
 }
 
 /// One rung, as `show` prints it.
@@ -81,7 +84,8 @@ impl Engine {
     pub fn why(&self, name: &FlowName) -> Option<Explained> {
         let flow = self.flows.get(name)?;
         let worker_ns_per_s = self.worker.per_s(&flow.traffic) as u64;
-        Some(Explained { line: flow.line(name), policy: self.policy(name).name, worker_ns_per_s })
+        let (line, policy, worker) = (flow.line(name), self.policy(name).name, self.worker);
+        Some(Explained { line, policy, worker_ns_per_s, worker })
     }
 
     /// The rungs.

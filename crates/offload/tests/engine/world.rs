@@ -47,6 +47,7 @@ impl Provider for Double {
             insert: Duration::from_micros(50),
             per_frame_ns: 100.0,
             per_byte_ns: 0.0,
+            is_measured: true,
         })
     }
     fn install(&mut self, flow: &FlowProgram) -> Result<Handle, Declined> {

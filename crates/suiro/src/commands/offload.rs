@@ -172,6 +172,7 @@ fn why(view: &OffloadWhy) -> String {
         text += &format!(", {} past it", percent(ns));
     }
     text += "\n";
+    text += &prices(view);
     text += &match (&view.rung, &view.declined) {
         (Some(rung), _) => format!("  possible  on rung {rung}\n"),
         (None, Some(declined)) => format!("  possible  on no rung: {declined}\n"),
@@ -184,6 +185,20 @@ fn why(view: &OffloadWhy) -> String {
         text += &format!("  next try  in {next:.1} s\n");
     }
     text
+}
+
+/// What a frame costs on either side.
+fn prices(view: &OffloadWhy) -> String {
+    let price = |frame: f64, byte: f64| format!("{frame:.0} ns a frame and {byte:.3} a byte");
+    let mut text = format!(
+        "  price     {} on the worker",
+        price(view.worker_ns_per_frame, view.worker_ns_per_byte)
+    );
+    if let (Some(frame), Some(byte)) = (view.rung_ns_per_frame, view.rung_ns_per_byte) {
+        let how = if view.rung_is_measured == Some(true) { "measured" } else { "assumed" };
+        text += &format!(", {} past it ({how})", price(frame, byte));
+    }
+    text + "\n"
 }
 
 /// Nanoseconds a second as a share of a core.

@@ -32,6 +32,9 @@ pub enum OffloadError {
         /// Its path.
         path: PathBuf,
     },
+    /// The rung does not take a frame of its flow.
+    #[error("the rung's programs do not let a frame go when they are tried")]
+    NotRun,
     /// All ports of a host are taken.
     #[error("{ports} ports have flows past the worker already, and a host has no more places")]
     Ports {

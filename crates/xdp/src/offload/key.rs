@@ -10,7 +10,8 @@ pub(super) fn of(port: u32, flow: &FlowProgram) -> OffloadKey {
     OffloadKey { tunnel, ..to_kernel(port, &flow.key) }
 }
 
-fn to_kernel(port: u32, key: &Key) -> OffloadKey {
+/// Likewise, of a flow with that key.
+pub(super) fn to_kernel(port: u32, key: &Key) -> OffloadKey {
     let number = |field| key.get(field) as u16;
     let mut made = OffloadKey {
         port,

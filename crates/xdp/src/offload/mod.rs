@@ -27,6 +27,7 @@ mod layout_tests;
 mod limit;
 mod passage;
 mod past;
+mod price;
 #[cfg(feature = "testing")]
 mod rehearsal;
 mod rung;
@@ -43,6 +44,7 @@ pub use flows::{Flows, PIN_ROOT};
 pub use limit::Limit;
 pub use passage::Passage;
 pub use past::Past;
+pub use price::{Cost, Line};
 #[cfg(feature = "testing")]
 pub use rehearsal::Way;
 pub use rung::Rung;

@@ -1,7 +1,9 @@
 //! The provider of one of the kernel's rungs: which flows it has, between which ports.
 
+use super::error::OffloadError;
 use super::flows::Flows;
 use super::passage::Passage;
+use super::price::Cost;
 use super::seat::RungPort;
 use super::{key, value};
 use flow::PortAt;
@@ -15,7 +17,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// One update of a hash map.
-const INSERT: Duration = Duration::from_micros(10);
+pub(super) const INSERT: Duration = Duration::from_micros(10);
 
 /// Flows between ports of one rung.
 pub struct Rung<P> {
@@ -28,6 +30,7 @@ pub struct Rung<P> {
     cursor: Handle,
     /// How often the kernel has settled.
     settled: u64,
+    cost: Cost,
 }
 
 struct Installed<P> {
@@ -45,7 +48,17 @@ impl<P: RungPort> Rung<P> {
     /// Without ports.
     pub fn new(flows: Arc<Flows>) -> Self {
         let (ports, passages, installed) = Default::default();
-        Self { flows, ports, passages, installed, cursor: Handle(0), settled: 0 }
+        let (cursor, settled, cost) = (Handle(0), 0, P::ASSUMED);
+        Self { flows, ports, passages, installed, cursor, settled, cost }
+    }
+
+    /// Measures what a frame costs; without that, it is assumed. Before any port came.
+    ///
+    /// # Errors
+    /// The kernel does not run programs for that.
+    pub fn measure(&mut self) -> Result<(), OffloadError> {
+        self.cost = P::measure(&self.flows)?;
+        Ok(())
     }
 
     /// A port was opened.
@@ -119,9 +132,8 @@ impl<P: RungPort> Provider for Rung<P> {
     }
 
     fn check(&self, flow: &FlowProgram) -> Result<Price, Declined> {
-        self.way(flow)?;
-        let (per_frame_ns, per_byte_ns) = (P::FRAME_NS, P::BYTE_NS);
-        Ok(Price { slots: 1, insert: INSERT, per_frame_ns, per_byte_ns })
+        let (from, _) = self.way(flow)?;
+        Ok(self.cost.of(flow, from.may_be_open()))
     }
 
     fn install(&mut self, flow: &FlowProgram) -> Result<Handle, Declined> {

@@ -7,6 +7,7 @@ use super::abi::OffloadPort;
 use super::error::OffloadError;
 use super::flows::Flows;
 use super::passage::Passage;
+use super::price::Cost;
 use offload::{PortReason, ProviderName};
 use std::io;
 use std::mem::offset_of;
@@ -35,10 +36,19 @@ pub struct Interface<'n> {
 pub trait RungPort: Send + Sync + Sized + 'static {
     /// The rung.
     const RUNG: ProviderName;
-    /// Nanoseconds that it takes for a frame.
-    const FRAME_NS: f32;
-    /// Nanoseconds that it takes for a byte.
-    const BYTE_NS: f32;
+    /// What a frame is taken to cost where the kernel does not tell.
+    const ASSUMED: Cost;
+    /// Nanoseconds of a frame behind the program that lets it go.
+    const AFTER_NS: f32;
+
+    /// Measures what a frame costs.
+    ///
+    /// # Errors
+    /// The kernel does not run programs for that.
+    fn measure(flows: &Flows) -> Result<Cost, OffloadError>;
+
+    /// Whether frames come with checksums that are open, and have to be completed.
+    fn may_be_open(&self) -> bool;
 
     /// Its place.
     fn seat(&self) -> &Seat<Self>;

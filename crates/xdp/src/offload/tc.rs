@@ -3,6 +3,7 @@
 use super::abi::OffloadPort;
 use super::error::OffloadError;
 use super::flows::{Flows, program};
+use super::price::{self, Cost, Line};
 use super::seat::{Interface, RungPort, Seat};
 use super::sys;
 use crate::verified::verified;
@@ -34,10 +35,22 @@ pub struct TcPort {
 
 impl RungPort for TcPort {
     const RUNG: ProviderName = ProviderName::Tc;
-    /// Measured on the prototype (an empty program subtracted): look-up at the filter, edits, counts.
-    const FRAME_NS: f32 = 130.0;
-    /// Segments travel whole, and nothing is copied.
-    const BYTE_NS: f32 = 0.0;
+    /// Seen on the prototype, an empty program subtracted: look-up at the filter, edits, counts. Segments travel whole, and nothing is copied or summed.
+    const ASSUMED: Cost = Cost {
+        plain: Line { frame_ns: 130.0, byte_ns: 0.0 },
+        sum: Line { frame_ns: 0.0, byte_ns: 0.0 },
+        is_measured: false,
+    };
+    /// The frame goes on at the exit's other end at once.
+    const AFTER_NS: f32 = 0.0;
+
+    fn measure(flows: &Flows) -> Result<Cost, OffloadError> {
+        price::tc(flows, Self::AFTER_NS)
+    }
+
+    fn may_be_open(&self) -> bool {
+        false
+    }
 
     fn seat(&self) -> &Seat<Self> {
         &self.seat

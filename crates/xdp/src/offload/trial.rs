@@ -2,6 +2,7 @@
 
 use super::error::OffloadError;
 use super::flows::{Flows, program};
+use super::price::{BOTH, TRY};
 use super::{value, xdp};
 use crate::verified::verified;
 use aya::Ebpf;
@@ -9,9 +10,6 @@ use aya::programs::{SchedClassifier, TestRun, TestRunOptions, Xdp};
 use offload::{Counts, FlowProgram, Frame, Handle, OUTSIDE, ProviderName};
 use std::path::Path;
 use wire::eth_type;
-
-static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/offload_try.bpf.o"));
-const TRY: &str = "suiro_try";
 
 /// `TC_ACT_REDIRECT`, and `TCX_NEXT`: by the rung, and the worker's.
 const REDIRECT: i32 = 7;
@@ -47,7 +45,7 @@ impl Trial {
     /// No permission, or the kernel is too old.
     pub fn tc(root: &Path) -> Result<Self, OffloadError> {
         let flows = Flows::open(root)?;
-        let mut programs = flows.load(OBJECT, PORT, &[], &[])?;
+        let mut programs = flows.load(BOTH, PORT, &[], &[])?;
         let program: &mut SchedClassifier = program(&mut programs, TRY)?;
         verified(|| program.load()).map_err(OffloadError::load("load the programs"))?;
         Ok(Self { flows, programs, rung: ProviderName::Tc })

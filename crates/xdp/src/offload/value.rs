@@ -1,8 +1,9 @@
 //! A flow program as the words that the programs of the kernel run.
 
 use super::abi::{
-    DEC_TTL, GIVEN, HEAD, IN_TUNNEL, INSIDE, IS_TCP, OUTSIDE, OUTSIDE_BYTES, OUTSIDE_SUM,
-    OUTSIDE_TAG, OUTSIDE_WORDS, OffloadFlow, OffloadKey, POP_VLAN, PUSH_VLAN, WORDS, ZERO_SUM,
+    DEC_TTL, GIVEN, HEAD, IN_TUNNEL, INSIDE, IS_TCP, LIMITS_EACH, OUTSIDE, OUTSIDE_BYTES,
+    OUTSIDE_SUM, OUTSIDE_TAG, OUTSIDE_WORDS, OffloadFlow, OffloadKey, POP_VLAN, PUSH_VLAN,
+    SHAPES_EACH, WORDS, ZERO_SUM,
 };
 use super::key;
 use offload::{Around, Counts, FlowProgram, LimitId, Outside, Patch, Side, Tag};
@@ -14,6 +15,56 @@ const TAG: u32 = 4;
 const _: () = assert!(HEAD == offload::PATCHED && WORDS * 4 == HEAD);
 const _: () = assert!(OUTSIDE_BYTES == offload::OUTSIDE && OUTSIDE_WORDS * 4 >= OUTSIDE_BYTES);
 
+/// A flow without a key, to which nothing is done. Nobody has found yet that nothing of it is under way: its first frames came before it was known here.
+pub(super) const NOTHING: OffloadFlow = OffloadFlow {
+    gate: 0,
+    done: GIVEN,
+    frames: 0,
+    bytes: 0,
+    limited: 0,
+    limited_bytes: 0,
+    used_ns: 0,
+    reserved: 0,
+    keep: [u32::MAX; WORDS],
+    put: [0; WORDS],
+    exit: 0,
+    max_len: 0,
+    flags: 0,
+    words: 0,
+    l4_at: 0,
+    reserved_1: 0,
+    sum_at: 0,
+    tag_tci: 0,
+    tag_tpid: 0,
+    ip_sum: 0,
+    pseudo_sum: 0,
+    ports_sum: 0,
+    reserved_2: 0,
+    limits: [0; LIMITS_EACH],
+    key: OffloadKey {
+        port: 0,
+        tunnel: 0,
+        dl_vlan: 0,
+        dl_type: 0,
+        dl_dst: [0; 6],
+        dl_src: [0; 6],
+        nw_src: [0; 16],
+        nw_dst: [0; 16],
+        tp_src: 0,
+        tp_dst: 0,
+        nw_proto: 0,
+        nw_dscp: 0,
+        reserved: 0,
+    },
+    shapes: [0; SHAPES_EACH],
+    outside: [0; OUTSIDE_WORDS],
+    outside_ip_sum: 0,
+    outside_pseudo_sum: 0,
+    outside_tci: 0,
+    outside_tpid: 0,
+    reserved_4: 0,
+};
+
 /// The value of a flow that no frame has taken, at the worker's side: it comes in at the port of that place, and leaves by that interface.
 pub(super) fn of(port: u32, flow: &FlowProgram, exit: u32) -> OffloadFlow {
     let (key, patch, outside) = (key::of(port, flow), &Patch::of(flow), flow.outside());
@@ -22,15 +73,6 @@ pub(super) fn of(port: u32, flow: &FlowProgram, exit: u32) -> OffloadFlow {
     let tag = patch.push.unwrap_or(Tag { tpid: 0, tci: 0 });
     let outside_tag = outside.and_then(|outside| outside.tag);
     OffloadFlow {
-        gate: 0,
-        // Nobody has found yet that nothing of it is under way: its first frames came before it was known here.
-        done: GIVEN,
-        frames: 0,
-        bytes: 0,
-        limited: 0,
-        limited_bytes: 0,
-        used_ns: 0,
-        reserved: 0,
         keep: words(&patch.keep),
         put: words(&patch.put),
         exit,
@@ -38,14 +80,12 @@ pub(super) fn of(port: u32, flow: &FlowProgram, exit: u32) -> OffloadFlow {
         flags: flags(&key, patch) | outside_flags(flow),
         words: changed.map_or(0, |at| at as u16 / 4 + 1),
         l4_at,
-        reserved_1: 0,
         sum_at: sum_at(&key, patch).map_or(0, |at| l4_at + at),
         tag_tci: tag.tci,
         tag_tpid: tag.tpid,
         ip_sum: patch.ip_sum.to_be(),
         pseudo_sum: patch.pseudo_sum.to_be(),
         ports_sum: patch.ports_sum.to_be(),
-        reserved_2: 0,
         limits: places(&flow.limits),
         key,
         shapes: places(&flow.shapes),
@@ -54,7 +94,7 @@ pub(super) fn of(port: u32, flow: &FlowProgram, exit: u32) -> OffloadFlow {
         outside_pseudo_sum: outside.map_or(0, |outside| outside.pseudo_sum().to_be()),
         outside_tci: outside_tag.map_or(0, |tag| tag.tci),
         outside_tpid: outside_tag.map_or(0, |tag| tag.tpid),
-        reserved_4: 0,
+        ..NOTHING
     }
 }
 
