@@ -30,7 +30,7 @@ pub use offload::{OffloadCommand, OffloadPolicyArgs, OffloadPolicyCommand};
 pub use part::{ApplyArgs, DiffArgs, ExportArgs, PartCommand, PartFile};
 pub use port::{PortCommand, PortMod};
 pub use queue::QueueCommand;
-pub use rules::{FlowCommand, RuleTexts, RulesCommand};
+pub use rules::{FlowCommand, FlowOrder, RuleTexts, RulesCommand};
 pub use slice::SliceCommand;
 pub use steer::{
     Cores, OnOff, PolicyCommand, PolicyName, SteerCommand, SteerFlowCommand, SteerRuleTexts,

@@ -277,6 +277,29 @@ fn rules_are_listed_by_table_and_priority_and_a_port_that_is_not_there_is_said()
     assert_eq!(said, serde_json::json!({"applied": 1, "absent_ports": [96]}));
     let said = place.json(&["flow", "add", "sw0", "tcp,actions=output:1"]);
     assert_eq!(said, serde_json::json!({"applied": 1}));
+    let newest = place.json(&["flow", "list", "sw0", "--sort", "newest"]);
+    assert_eq!(newest[0]["match"], "tcp", "{newest}");
+}
+
+#[test]
+fn the_first_rule_of_a_switch_that_forwards_by_itself_says_what_it_does_not_change() {
+    if !privileged() {
+        return;
+    }
+    let place = small_node();
+    let first = |rule| {
+        place.suiro(&["flow", "del", "sw0", "--all"]);
+        place.suiro(&["flow", "add", "sw0", rule])
+    };
+    let note = "note: sw0 forwards by itself what no rule matches; a controller, or --fail-mode secure, ends that\n";
+    assert_eq!(first("udp,actions=drop"), format!("1 flow added\n{note}"));
+    assert_eq!(place.suiro(&["flow", "add", "sw0", "tcp,actions=drop"]), "1 flow added\n");
+    let shown = place.suiro(&["switch", "show", "sw0"]);
+    assert!(shown.contains(", forwarding by itself now what no rule matches,"), "{shown}");
+    place.suiro(&["switch", "mod", "sw0", "--fail-mode", "secure"]);
+    assert_eq!(first("udp,actions=drop"), "1 flow added\n");
+    let shown = place.suiro(&["switch", "show", "sw0"]);
+    assert!(!shown.contains("by itself"), "{shown}");
 }
 
 #[test]

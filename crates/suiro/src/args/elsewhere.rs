@@ -4,7 +4,7 @@ use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 /// Words of Open vSwitch's tools, of iproute2 and of other switches, and the commands here that do the same.
-const HERE: [(&[&str], &str); 22] = [
+const HERE: [(&[&str], &str); 23] = [
     (&["show", "list-br", "info"], "suiro status, suiro switch list, suiro port list"),
     (&["add-br", "addbr"], "suiro switch add NAME"),
     (&["del-br", "delbr"], "suiro switch del NAME"),
@@ -28,6 +28,10 @@ const HERE: [(&[&str], &str); 22] = [
     ),
     (&["trace", "ofproto/trace", "explain"], "suiro why SWITCH FLOW"),
     (&["dpctl", "ofctl", "ovs-ofctl"], "suiro flow list SWITCH, suiro port list SWITCH"),
+    (
+        &["metrics", "prometheus", "exporter", "stats"],
+        "suiro top, or curl --unix-socket /run/suiro/api.sock http://suiro/metrics",
+    ),
     (&["dpif/show", "dpctl/show", "ovs-dpctl"], "suiro status, suiro top"),
     (&["monitor", "watch", "log", "logs"], "suiro events -f, suiro top"),
     (&["import", "restore", "load"], "suiro apply -f FILE, with what suiro export has printed"),
@@ -66,6 +70,11 @@ mod tests {
         };
         assert!(refused("dump-flows").contains("tip: that is here: suiro flow list SWITCH"));
         assert!(refused("ofproto/trace").contains("suiro why SWITCH FLOW"));
+        let metrics = refused("metrics");
+        assert!(
+            metrics.contains("http://suiro/metrics") && !metrics.contains("meter"),
+            "{metrics}"
+        );
         let import = refused("import");
         assert!(import.contains("suiro apply -f FILE") && !import.contains("similar"), "{import}");
         assert!(refused("exprot").contains("'export'"));
@@ -80,7 +89,7 @@ mod tests {
             assert!(cli.find_subcommand(word).is_none(), "{word} is a command");
         }
         for (_, here) in HERE {
-            for command in here.split("suiro ").filter(|rest| !rest.is_empty()) {
+            for command in here.split("suiro ").skip(1) {
                 let noun = command.split([' ', ',']).next().expect("split gives one at least");
                 assert!(cli.find_subcommand(noun).is_some(), "{here}: {noun}");
             }

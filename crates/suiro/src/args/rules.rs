@@ -1,7 +1,7 @@
 //! What may be typed about flows, groups and meters.
 
 use api::SwitchName;
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
 /// `suiro flow`.
@@ -26,6 +26,7 @@ Examples:
   suiro flow list sw0
   suiro flow list sw0 'table=0,ip,nw_dst=10.0.0.0/8'
   suiro flow list sw0 --names --json
+  suiro flow list sw0 --sort packets       those that matched most come first
   suiro flow list sw0 --rungs              flows of packets, by where they are processed
   suiro flow list sw0 tcp --rungs"
     )]
@@ -39,8 +40,11 @@ Examples:
         #[arg(long)]
         names: bool,
         /// List what comes instead of rules: each flow of packets, the rung that processes it, since when and why
-        #[arg(long, conflicts_with = "names")]
+        #[arg(long, conflicts_with_all = ["names", "sort"])]
         rungs: bool,
+        /// What comes first: the lowest table and in it the highest priority, most packets, most bytes, or the newest
+        #[arg(long, value_enum, default_value_t = FlowOrder::Table, value_name = "BY")]
+        sort: FlowOrder,
     },
     /// Change the actions of flows that are there
     #[command(after_help = "\
@@ -81,6 +85,19 @@ An empty text is refused, too: all flows go only by --all."
         #[arg(long, conflicts_with_all = ["texts", "file", "strict"])]
         all: bool,
     },
+}
+
+/// Which flows come first in a list.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FlowOrder {
+    /// The lowest table, and in it the highest priority
+    Table,
+    /// The most packets
+    Packets,
+    /// The most bytes
+    Bytes,
+    /// The youngest
+    Newest,
 }
 
 /// `suiro group` and `suiro meter`.

@@ -77,8 +77,8 @@ fn lines(definition: &str, counters: &str, stats: bool) -> String {
 /// Does what the command says.
 pub fn run(context: &Context, kind: &Kind, command: RulesCommand) -> Result<(), Failure> {
     match command {
-        RulesCommand::Add(texts) => send(context, kind, Method::POST, texts, false),
-        RulesCommand::Mod(texts) => send(context, kind, Method::PATCH, texts, false),
+        RulesCommand::Add(texts) => send(context, kind, Method::POST, texts, false).map(drop),
+        RulesCommand::Mod(texts) => send(context, kind, Method::PATCH, texts, false).map(drop),
         RulesCommand::Del { texts, all } => {
             delete(context, kind, texts, Deletion { strict: false, all })
         }
@@ -102,7 +102,7 @@ pub fn delete(
     how: Deletion,
 ) -> Result<(), Failure> {
     if !how.all {
-        return send(context, kind, Method::DELETE, texts, how.strict);
+        return send(context, kind, Method::DELETE, texts, how.strict).map(drop);
     }
     let path = format!("/v1/switches/{}/{}", texts.switch, kind.path);
     let change = RuleChange { all: vec![kind.all], ..RuleChange::default() };
@@ -110,14 +110,14 @@ pub fn delete(
     said(context, kind, &applied, "deleted")
 }
 
-/// Sends rules with a method.
+/// Sends rules with a method, and says what came of it. Returns how many were applied.
 pub fn send(
     context: &Context,
     kind: &Kind,
     method: Method,
     texts: RuleTexts,
     strict: bool,
-) -> Result<(), Failure> {
+) -> Result<usize, Failure> {
     let path = format!("/v1/switches/{}/{}", texts.switch, kind.path);
     let done = match method.as_str() {
         "POST" => "added",
@@ -134,7 +134,10 @@ pub fn send(
         sum.absent_ports.extend(absent_ports);
     }
     said(context, kind, &sum, done)?;
-    if context.json { Ok(()) } else { say_absent(&sum.absent_ports) }
+    if !context.json {
+        say_absent(&sum.absent_ports)?;
+    }
+    Ok(sum.applied)
 }
 
 fn said(context: &Context, kind: &Kind, sum: &Applied, done: &str) -> Result<(), Failure> {

@@ -214,7 +214,11 @@ fn steering(access: SteeringAccess) -> &'static str {
 }
 
 fn fail_mode(view: &SwitchView) -> String {
-    let now = if view.alone { ", forwarding by itself now" } else { "" };
+    let now = match (view.alone, view.flows) {
+        (false, _) => "",
+        (true, 0) => ", forwarding by itself now",
+        (true, _) => ", forwarding by itself now what no rule matches",
+    };
     match view.fail_mode {
         FailMode::Secure => format!("secure, rules: {} on reconnect", view.on_reconnect.word()),
         FailMode::Standalone => format!(
