@@ -38,5 +38,6 @@ mod storms;
 mod takeover;
 mod tenants;
 mod tunnels;
+mod version;
 mod way;
 mod why;
