@@ -42,12 +42,13 @@ demo: build ## two switches, six guests, one real controller; STAY=1 leaves it r
 test: setup ## every test, real ports and real controllers included
 	@scripts/test
 
-test-long: setup ## what random frames and moves can find, at length (FRAMES=10000000, CHANGES=1000 of rules; the first run builds a release)
+test-long: setup ## what random frames and moves can find, at length, and Mininet under Faucet ten times (FRAMES=10000000, CHANGES=1000 of rules; the first run builds a release)
 	@SUIRO_RUNG_FRAMES=1000000 cargo test --release --locked -p suiro-xdp --test rungs -- --nocapture
 	@SUIRO_OFFLOAD_FRAMES=$(or $(FRAMES),10000000) cargo test --release --locked -p suiro-xdp --test offload -- --nocapture --test-threads=1
 	@SUIRO_ORDER_FRAMES=$(or $(FRAMES),10000000) cargo test --release --locked -p suiro-port --test past -- --nocapture --test-threads=1
 	@SUIRO_WHY_FRAMES=100000 cargo test --release --locked -p suiro-datapath --test datapath why:: -- --nocapture
 	@cargo build --release --locked -p suiro
+	@SUIRO_FAUCET_ROUNDS=10 cargo test --release --locked -p suiro-acceptance --test controllers mininet:: -- --nocapture --test-threads=1
 	@SUIRO_RULE_CHANGES=$(or $(CHANGES),1000) cargo test --release --locked -p suiro-acceptance --test cli moves:: -- --nocapture --test-threads=1
 
 check: setup ## lint gate: format, clippy, docs, dependencies, the layer rule

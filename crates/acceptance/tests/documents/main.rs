@@ -44,7 +44,9 @@ fn main() -> ExitCode {
             trials.push(Trial::test(name.clone(), move || follow(&name, &steps)));
         }
     }
-    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+    let conclusion = libtest_mimic::run(&Arguments::from_args(), trials);
+    Session::clear_up();
+    conclusion.exit_code()
 }
 
 fn plain(name: &str, test: fn()) -> Trial {

@@ -22,6 +22,9 @@ const NEW: [(&str, &str); 9] = [
 const READY: &str = "timeout 20 sh -c 'until suiro status >/dev/null 2>&1; do sleep 0.05; done' || \
     { echo 'no node answers after 20 s:'; cat $LOG; false; }";
 
+/// What the name of a session's control group begins with.
+const GROUP: &str = "suiro-document-";
+
 /// Trees of control groups, of v2 and of v1.
 const TREES: [&str; 5] = ["", "cpu", "cpuacct", "memory", "pids"];
 
@@ -46,8 +49,7 @@ impl Session {
         command.env("PATH", format!("{}:{path}", suiro.parent().unwrap().display()));
         let log = NamedTempFile::new().unwrap();
         command.env("LOG", log.path());
-        let group =
-            log.path().file_name().unwrap().to_string_lossy().replace('.', "suiro-document-");
+        let group = log.path().file_name().unwrap().to_string_lossy().replace('.', GROUP);
         let mut shell = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let (input, output) = (shell.stdin.take().unwrap(), shell.stdout.take().unwrap());
         let output = BufReader::new(output);
@@ -100,6 +102,17 @@ impl Session {
             lines.push(line);
         }
         panic!("the shell ended in {command:?}");
+    }
+
+    /// Removes what the sessions put their groups' places into, unless a node or another session has something there.
+    pub fn clear_up() {
+        for tree in Self::trees() {
+            let entries = std::fs::read_dir(&tree).into_iter().flatten().flatten();
+            let mut names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+            if !names.any(|name| name.starts_with(GROUP)) {
+                let _ = std::fs::remove_dir(format!("{tree}/suiro"));
+            }
+        }
     }
 
     /// The trees that this host has.
