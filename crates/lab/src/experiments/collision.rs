@@ -130,7 +130,7 @@ fn goals(lab: &Lab<'_>, size: usize) -> Vec<Goal> {
     let left_behind = || {
         let counts = lab.sheet.counts(NO_VM, Steering::Vse.name(), size)?;
         let claim = format!("{size} B: frames left on the VM's core while another is free");
-        Some(Goal::at_most(claim, counts.frames[lab.hosts.layout.rx] as f64, 0.0).counted())
+        Some(Goal::at_most(claim, counts.frames[lab.hosts.layout.rx] as f64, 0.0).chosen())
     };
     [freed(1), freed(2), freed_from_vm(), left_behind()].into_iter().flatten().collect()
 }

@@ -7,6 +7,7 @@
 //! may be one of ours, so that a count means something and a rate does not. With no more, each is slow and all are as slow: then rates are to scale. What it says of its progress comes through at once; its tables and files at the end.
 //! It needs no privilege on this host, steers nothing here, and ends with this process ([`testbed::guest`]).
 
+use super::quiet::{Others, is_spoiled};
 use super::steering::binary;
 use super::{Experiment, Settings};
 use anyhow::{Context, Result, ensure};
@@ -64,6 +65,8 @@ const REPORT: &str = "/tmp/report.html";
 pub fn run(settings: &Settings, wanted: &[&Experiment]) -> Result<()> {
     let names = countable(wanted)?;
     let cores = settings.cores;
+    let mut others = Others::default();
+    others.look()?;
     eprintln!("guest: a machine of {cores} cores starts in software emulation");
     let mut guest = Guest::boot(&machine(settings).program(binary()?))?;
     eprintln!("guest: Linux {}, at work after {:.0} s", guest.release, guest.start.as_secs_f64());
@@ -81,6 +84,7 @@ pub fn run(settings: &Settings, wanted: &[&Experiment]) -> Result<()> {
     let said = guest.says(&format!("{} 2>{LOG}", command(settings, &names)?), limit);
     let copied = said.as_ref().map_or(Ok(()), |said| {
         print!("{}", said.output);
+        busy(&others).iter().for_each(|busy| println!("  {busy}"));
         copy_out(settings, &guest)
     });
     drop(guest);
@@ -96,6 +100,16 @@ pub fn run(settings: &Settings, wanted: &[&Experiment]) -> Result<()> {
     );
     ensure!(status == 0, "the run inside the guest ended with {status}; the lines above say why");
     copied
+}
+
+/// What is to be said of a host that others have: inside, nothing shows it.
+fn busy(others: &Others) -> Option<String> {
+    let percent = others.percent();
+    is_spoiled(percent).then(|| {
+        format!(
+            "others had {percent:.0} % of this host's cores before the machine started: a goal that is not kept says nothing of who chose the cores; run it again when this host has nothing else to do"
+        )
+    })
 }
 
 /// The machine; where rates mean nothing its processors take turns, which is as fast when they are more than this host's.

@@ -60,7 +60,7 @@ impl Findings {
     pub fn verdict(&self, goal: &Goal) -> Verdict {
         match goal.is_met {
             true => Verdict::Kept,
-            false if goal.basis == Basis::Time && is_spoiled(self.others_percent) => {
+            false if goal.basis != Basis::Counts && is_spoiled(self.others_percent) => {
                 Verdict::NotJudged
             }
             false => Verdict::NotKept,
@@ -84,7 +84,7 @@ impl Findings {
     /// What there is to say where time means nothing.
     pub fn counts_only(mut self) -> Self {
         self.results.retain(|row| COUNTED.contains(&row.quantity));
-        self.goals.retain(|goal| goal.basis == Basis::Counts);
+        self.goals.retain(|goal| goal.basis != Basis::Time);
         self.over_time.clear();
         self.notes.push(
             "only counts are shown: an emulated core's rates, losses and delays mean nothing"
@@ -187,6 +187,8 @@ pub enum Basis {
     Time,
     /// Something counted, which is true however slow the machine is.
     Counts,
+    /// Something counted that follows from which cores were free: beside others' work another choice is right.
+    Choice,
 }
 
 impl Goal {
@@ -203,6 +205,11 @@ impl Goal {
     /// The same, of a count.
     pub fn counted(self) -> Self {
         Self { basis: Basis::Counts, ..self }
+    }
+
+    /// The same, of a count that tells which cores were chosen.
+    pub fn chosen(self) -> Self {
+        Self { basis: Basis::Choice, ..self }
     }
 }
 
@@ -397,19 +404,21 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_that_others_may_have_spoiled_is_not_judged_and_a_count_is() {
+    fn a_rate_and_a_choice_that_others_may_have_spoiled_are_not_judged_and_a_count_is() {
         let goal = || Goal::at_most("VM 1's loss".into(), 1.0, 0.0);
-        let goals = vec![goal(), goal().counted(), Goal::at_least(String::new(), 1.0, 0.95)];
+        let kept = Goal::at_least(String::new(), 1.0, 0.95);
+        let goals = vec![goal(), goal().chosen(), goal().counted(), kept];
         let mut findings = Findings { goals, ..Findings::default() };
         let verdicts = |findings: &Findings| {
             findings.goals.iter().map(|goal| findings.verdict(goal)).collect::<Vec<_>>()
         };
-        assert_eq!(verdicts(&findings), [Verdict::NotKept, Verdict::NotKept, Verdict::Kept]);
+        use Verdict::{Kept, NotJudged, NotKept};
+        assert_eq!(verdicts(&findings), [NotKept, NotKept, NotKept, Kept]);
         assert!(findings.advice().unwrap().contains("--rounds"));
         findings.others_percent = 60.0;
-        assert_eq!(verdicts(&findings), [Verdict::NotJudged, Verdict::NotKept, Verdict::Kept]);
+        assert_eq!(verdicts(&findings), [NotJudged, NotJudged, NotKept, Kept]);
         assert!(findings.advice().unwrap().contains("others had 60 % of the cores"));
-        findings.goals.drain(..2);
+        findings.goals.drain(..3);
         assert_eq!(findings.advice(), None);
     }
 
@@ -430,10 +439,11 @@ mod tests {
             by_core: vec![],
             over_time: vec![],
             others_percent: 0.0,
-            goals: vec![goal("a loss"), goal("a count").counted()],
+            goals: vec![goal("a loss"), goal("a count").counted(), goal("a choice").chosen()],
         };
         let left = findings.counts_only();
         assert_eq!(left.results.iter().map(|row| row.quantity).collect::<Vec<_>>(), [STRAYS]);
-        assert_eq!(left.goals.iter().map(|goal| &*goal.claim).collect::<Vec<_>>(), ["a count"]);
+        let claims: Vec<_> = left.goals.iter().map(|goal| &*goal.claim).collect();
+        assert_eq!(claims, ["a count", "a choice"]);
     }
 }

@@ -127,7 +127,7 @@ fn goals(lab: &Lab<'_>, vms: &[Vm]) -> Vec<Goal> {
             ("largest over mean load of the free cores", max_over_mean(&on_free), 1.05),
         ];
         let goal = move |(claim, value, bound)| {
-            Goal::at_most(format!("{size} B: {claim}"), value, bound).counted()
+            Goal::at_most(format!("{size} B: {claim}"), value, bound).chosen()
         };
         Some(shared().into_iter().chain(claims).map(goal))
     };

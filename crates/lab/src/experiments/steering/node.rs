@@ -14,6 +14,9 @@ use testbed::process::Process;
 /// Longest start of a node. Chosen: ten times what it takes.
 const START: Duration = Duration::from_secs(20);
 
+/// Seconds that a command waits for the node. Chosen: a loaded host takes 15 and more to verify the programs on a core that it emulates.
+const PATIENCE_S: &str = "120";
+
 /// A node in the receiving host, with no switch.
 pub struct Node {
     api: PathBuf,
@@ -56,7 +59,8 @@ impl Node {
     }
 
     fn run(&self, arguments: &[&str]) -> Result<String> {
-        run(Command::new(binary()?).arg("--api").arg(&self.api).args(arguments))
+        let mut command = Command::new(binary()?);
+        run(command.arg("--api").arg(&self.api).args(["--timeout", PATIENCE_S]).args(arguments))
     }
 
     /// Steers `eth0` by the paper's policy: what no rule names stays, and what is placed is not moved unless told so.
