@@ -14,7 +14,6 @@ mod syntax;
 mod tls;
 mod write;
 
-use crate::samples::SamplesSpec;
 use api::{
     AUXILIARY_MAX, CircuitSpec, DEFAULT_MISS_SEND_LEN, Dpid, ECHO_INTERVAL_MAX_S, FAIL_AFTER_MAX_S,
     FailMode, Fault, GroupName, GuestSpec, KeyFault, Keys, Listen, OffloadPolicy, PartName,
@@ -34,6 +33,7 @@ pub use file::{ConfigFile, Found, Instead};
 pub use problem::{Problem, Problems};
 pub use read::Located;
 use read::{Notes, Scope};
+pub use samples::SamplesSpec;
 pub use tls::TlsTable;
 pub use write::written;
 

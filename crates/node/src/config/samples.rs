@@ -2,9 +2,25 @@
 
 use super::read::Scope;
 use super::read_address;
-use crate::samples::SamplesSpec;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
+
+/// Who is told, and how much.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SamplesSpec {
+    /// Where sFlow goes.
+    pub sflow: Option<SocketAddr>,
+    /// Where IPFIX goes.
+    pub ipfix: Option<SocketAddr>,
+    /// Frames that one sample shall stand for, at least.
+    pub every: u32,
+    /// Between two tellings of flows and of ports' counters.
+    pub interval: Duration,
+    /// What sFlow collectors know this node by; the address that it sends from when left out.
+    pub agent: Option<IpAddr>,
+    /// The operator's own enterprise number, under which core and rung are told; 0 for none.
+    pub enterprise: u32,
+}
 
 /// Frames that one sample stands for when nothing is said: sFlow's rule of thumb for 10 Gbit/s.
 const EVERY: u64 = 1024;

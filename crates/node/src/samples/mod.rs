@@ -18,6 +18,7 @@ mod chooser;
 mod socket;
 
 use crate::captures::real_time;
+use crate::config::SamplesSpec;
 use crate::service::Node;
 use api::{DropView, PortView};
 use capture::samples::ipfix::Domain;
@@ -28,7 +29,7 @@ use datapath::{Captured, Clock, MonotonicClock, Rung};
 use flow::Nanos;
 use socket::{Collector, agent_address};
 use std::collections::{BTreeMap, HashMap};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
@@ -36,23 +37,6 @@ use tokio::time::MissedTickBehavior;
 
 /// Between two looks at the notes. Chosen: a worker's memory reaches 200 ms back when it notes as much as it may.
 const LOOK: Duration = Duration::from_millis(100);
-
-/// Who is told, and how much.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct SamplesSpec {
-    /// Where sFlow goes.
-    pub sflow: Option<SocketAddr>,
-    /// Where IPFIX goes.
-    pub ipfix: Option<SocketAddr>,
-    /// Frames that one sample shall stand for, at least.
-    pub every: u32,
-    /// Between two tellings of flows and of ports' counters.
-    pub interval: Duration,
-    /// What sFlow collectors know this node by; the address that it sends from when left out.
-    pub agent: Option<IpAddr>,
-    /// The operator's own enterprise number, under which core and rung are told; 0 for none.
-    pub enterprise: u32,
-}
 
 /// What collectors know of a switch.
 struct Told {

@@ -8,7 +8,7 @@ use flow::{
 };
 use offload::{
     Counts, Declined, Facts, FlowName, FlowProgram, FlowReason, Handle, LimitId, MAX_LIMITS,
-    MAX_SHAPES, Orphan, Provider, Side, known,
+    MAX_SHAPES, Orphan, Provider, Refusal, Side, known,
 };
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use rustix::time::{ClockId, clock_gettime};
@@ -148,13 +148,9 @@ impl Tables {
 }
 
 impl offload::World for Tables {
-    fn program(
-        &mut self,
-        &(from, ref key): &FlowName,
-        now: Nanos,
-    ) -> Result<FlowProgram, Declined> {
+    fn program(&mut self, &(from, ref key): &FlowName, now: Nanos) -> Result<FlowProgram, Refusal> {
         let resolved = self.snapshot.resolve(key, &known(key), now);
-        FlowProgram::of(from, key, &resolved, self)
+        Ok(FlowProgram::of(from, key, &resolved, self)?)
     }
 
     fn meets(&mut self, orphan: &Orphan) -> FlowName {
@@ -167,7 +163,7 @@ impl offload::World for Tables {
         _: &Orphan,
         now: Nanos,
     ) -> Result<FlowProgram, Declined> {
-        self.program(flow, now)
+        self.program(flow, now).map_err(|refusal| refusal.why)
     }
 
     fn share(&mut self, program: &FlowProgram) {
