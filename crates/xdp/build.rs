@@ -12,6 +12,7 @@ fn main() {
         "worker",
         "transmit",
         "offload_tc",
+        "offload_try",
         "offload_xdp",
         "steer",
         "trace",
@@ -21,9 +22,6 @@ fn main() {
         "outer",
     ] {
         compile(program, program, &[]);
-    }
-    if env::var_os("CARGO_FEATURE_TESTING").is_some() {
-        compile("offload_try", "offload_try", &[]);
     }
     // For kernels before 5.18.
     for program in ["hook", "worker"] {
