@@ -63,7 +63,7 @@ impl Declined {
         let card = [
             CardReason::Key(Field::IpDscp),
             CardReason::Action(EditKind::Tunnel),
-            CardReason::Full { slots: 65_536 },
+            CardReason::Full { slots: 16_384 },
             CardReason::Refused { words: "Operation not supported".into(), errno: 95 },
             CardReason::Gone,
         ];

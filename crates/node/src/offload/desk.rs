@@ -15,9 +15,6 @@ use std::sync::atomic::Ordering::Relaxed;
 use wire::Head;
 use xdp::offload::{Flows, OffloadError, PIN_ROOT, Past, Tc, Xdp};
 
-/// Slots of the kernel's rungs: places in their maps.
-const SLOTS: u32 = 65_536;
-
 /// What a flow would find if it were tried now.
 pub type Verdict = Result<(ProviderName, Price), Declined>;
 
@@ -88,8 +85,7 @@ impl Kernel {
 impl Desk {
     pub(super) fn new(root: PathBuf, state: Arc<State>) -> Self {
         let mut engine = Engine::default();
-        engine.set_slots(ProviderName::Tc, SLOTS);
-        engine.set_slots(ProviderName::Xdp, SLOTS);
+        engine.set_slots(&[ProviderName::Tc, ProviderName::Xdp], xdp::offload::SLOTS);
         let (tables, has_left) = (Tables::default(), false);
         let work = Work::default();
         Self { root, engine, kernel: None, tables, state, has_left, work, tell: None }

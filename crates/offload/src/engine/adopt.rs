@@ -3,6 +3,7 @@
 //! Where a tunnel's way is not there yet, for a neighbour has to be found anew, flows go on as they are until it is. A barrier does not wait for that.
 
 use super::stay::{Stage, Stay};
+use super::table::ledger_of;
 use super::turn::fall;
 use super::{Engine, Flow, FlowName, State, World, provider_of};
 use crate::declined::{Declined, MoveReason};
@@ -168,8 +169,8 @@ impl Engine {
         let stay = Stay { provider, handle, program, price, stage, was_up, residence };
         flow.state = State::Stay(Box::new(stay));
         self.handles.insert((provider, handle), *name);
-        let ledger = self.ledgers.entry(provider);
-        ledger.and_modify(|ledger| ledger.take(*name, name.0.switch, slots, 0.0));
+        let ledger = ledger_of(&mut self.tables, provider).into_iter();
+        ledger.for_each(|ledger| ledger.take(*name, name.0.switch, slots, 0.0));
     }
 }
 

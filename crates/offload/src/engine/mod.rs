@@ -6,6 +6,7 @@
 mod adopt;
 mod refusal;
 mod stay;
+mod table;
 mod turn;
 mod view;
 
@@ -26,6 +27,7 @@ use adopt::Left;
 use flow::{Nanos, PortAt, SwitchId};
 use stay::Stay;
 use std::collections::HashMap;
+use table::Table;
 use wire::Key;
 
 /// Flows that are known at most, those on rungs not counted. Chosen: some 400 bytes each.
@@ -137,7 +139,7 @@ pub struct Engine {
     worker: PerFrame,
     learned: Learned,
     flows: HashMap<FlowName, Flow>,
-    ledgers: HashMap<ProviderName, Ledger<FlowName>>,
+    tables: Vec<Table>,
     /// Which flow a provider's handle is.
     handles: HashMap<(ProviderName, crate::Handle), FlowName>,
     /// What each rung took since the start, as far as it was read.
@@ -160,7 +162,7 @@ impl Default for Engine {
             worker: PerFrame::WORKER,
             learned: Learned::default(),
             flows: HashMap::new(),
-            ledgers: HashMap::new(),
+            tables: Vec::new(),
             handles: HashMap::new(),
             past: HashMap::new(),
             flaps: 0,
@@ -173,9 +175,9 @@ impl Default for Engine {
 }
 
 impl Engine {
-    /// Says how many slots a rung has; before it has any flow.
-    pub fn set_slots(&mut self, provider: ProviderName, slots: u32) {
-        self.ledgers.insert(provider, Ledger::new(slots));
+    /// Says how many slots these rungs have together, for their flows lie in one table; before they have any.
+    pub fn set_slots(&mut self, rungs: &[ProviderName], slots: u32) {
+        self.tables.push(Table { rungs: rungs.into(), ledger: Ledger::new(slots) });
     }
 
     /// Switches offload on or off. Off, all flows come back.

@@ -1,6 +1,7 @@
 //! One turn: moves go on, counts are read, flows that earn it begin to move.
 
 use super::stay::{Stage, Stay, cooling, retry};
+use super::table::ledger_of;
 use super::{
     Engine, FORGOTTEN_NS, Flow, FlowName, MOVES, Moved, Refusal, State, World, provider_of,
 };
@@ -220,7 +221,9 @@ impl Engine {
         }
         for (name, provider, handle, why) in ended {
             self.handles.remove(&(provider, handle));
-            self.ledgers.entry(provider).and_modify(|ledger| ledger.give_back(name));
+            ledger_of(&mut self.tables, provider)
+                .into_iter()
+                .for_each(|ledger| ledger.give_back(name));
             let Some(flow) = self.flows.get_mut(&name) else { continue };
             self.flaps += u64::from(flow.came_back(why, now));
         }
@@ -238,7 +241,7 @@ impl Engine {
                 continue;
             };
             let benefit = Benefit::of(&flow.traffic, &worker, &stay.price);
-            let ledger = self.ledgers.get_mut(&stay.provider);
+            let ledger = ledger_of(&mut self.tables, stay.provider);
             ledger.into_iter().for_each(|ledger| ledger.set_benefit(name, benefit.ns_per_s));
             let facts = Facts { traffic: &flow.traffic, benefit, spent_ns: u64::MAX, now };
             let stays = now.since(flow.since) < stay.residence.as_nanos() as u64;
@@ -320,8 +323,7 @@ impl Engine {
         policy.wants_up(&facts)?;
         let provider = &mut providers[at];
         let (rung, slots) = (provider.name(), u32::from(price.slots));
-        let ledger = self.ledgers.get(&rung);
-        let admission = ledger
+        let admission = ledger_of(&mut self.tables, rung)
             .map(|ledger| ledger.admits(name.0.switch, slots, benefit.ns_per_s))
             .transpose()?;
         if let Some(Admission::After(worst)) = admission {
@@ -336,9 +338,8 @@ impl Engine {
         }
         world.share(&program);
         let handle = provider.install(&program).map_err(refused)?;
-        self.ledgers
-            .entry(rung)
-            .and_modify(|ledger| ledger.take(*name, name.0.switch, slots, benefit.ns_per_s));
+        let ledger = ledger_of(&mut self.tables, rung).into_iter();
+        ledger.for_each(|ledger| ledger.take(*name, name.0.switch, slots, benefit.ns_per_s));
         self.handles.insert((rung, handle), *name);
         flow.policy.clone_from(&policy.name);
         flow.since = now;

@@ -1,5 +1,6 @@
 //! What is told of flows: the list, and why one is where it is.
 
+use super::table::Table;
 use super::{Engine, Flow, FlowName, Stage, State};
 use crate::cost::PerFrame;
 use crate::declined::{Declined, MoveReason};
@@ -59,9 +60,9 @@ pub struct Explained {
 pub struct RungLine {
     /// Which.
     pub name: ProviderName,
-    /// Its slots.
+    /// Slots of the table that its flows lie in.
     pub slots: u32,
-    /// Of those taken.
+    /// Of those taken, by flows of any rung.
     pub taken: u32,
     /// Flows whose frames take it.
     pub flows: usize,
@@ -99,13 +100,16 @@ impl Engine {
             };
             self.flows.values().filter(counts).count()
         };
-        let line = |(&name, ledger): (&ProviderName, &crate::ledger::Ledger<FlowName>)| {
-            let (slots, taken) = ledger.slots();
+        let line = |name: ProviderName, (slots, taken)| {
             let counts = self.past.get(&name).copied().unwrap_or_default();
             let (flows, moving) = (stays(name, true), stays(name, false));
             RungLine { name, slots, taken, flows, moving, counts }
         };
-        let mut lines: Vec<RungLine> = self.ledgers.iter().map(line).collect();
+        let of_table = |table: &Table| {
+            let slots = table.ledger.slots();
+            table.rungs.iter().map(|&rung| line(rung, slots)).collect::<Vec<_>>()
+        };
+        let mut lines: Vec<RungLine> = self.tables.iter().flat_map(of_table).collect();
         lines.sort_by_key(|line| line.name);
         lines
     }

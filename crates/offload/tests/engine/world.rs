@@ -192,7 +192,7 @@ impl Test {
             .unwrap();
         let slots = Slots::default();
         let mut engine = Engine::default();
-        engine.set_slots(ProviderName::Tc, size as u32);
+        engine.set_slots(&[ProviderName::Tc], size as u32);
         engine.set_on(true);
         Self {
             engine,

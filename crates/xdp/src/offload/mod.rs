@@ -54,6 +54,9 @@ pub use tc::TcPort;
 pub use trial::Trial;
 pub use xdp::{XdpParts, XdpPort};
 
+/// Flows that both rungs together have room for: places in the map that they share.
+pub const SLOTS: u32 = abi::FLOWS;
+
 /// Flows between packet sockets' ports on veths.
 pub type Tc = Rung<TcPort>;
 /// Flows between AF_XDP ports.

@@ -62,7 +62,7 @@ impl Play {
             world.tables.add(&rule(flow as u16, metered, Some(1)), now());
         }
         let mut engine = Engine::default();
-        engine.set_slots(ProviderName::Tc, 64);
+        engine.set_slots(&[ProviderName::Tc], 64);
         engine.set_on(true);
         engine.set_policies(vec![Policy { rule: Rule::First, ..Policy::default_cost() }]);
         let frames = from_fn(|flow| from_fn(|len| frame(flow as u16, LENGTHS[len])));

@@ -10,7 +10,7 @@ const SECOND: u64 = 1_000_000_000;
 /// The flow is on the rung, by an engine that puts every flow there.
 fn offloaded(world: &mut World) -> Engine {
     let mut engine = Engine::default();
-    engine.set_slots(ProviderName::Tc, 16);
+    engine.set_slots(&[ProviderName::Tc], 16);
     engine.set_on(true);
     engine.set_policies(vec![Policy { rule: Rule::First, ..Policy::default_cost() }]);
     engine.saw(name(FLOW), (1, 60), now());
