@@ -43,12 +43,24 @@ struct Kernel {
     flows: Arc<Flows>,
     tc: Tc,
     xdp: Xdp,
+    /// Whether it was asked what a frame costs.
+    is_measured: bool,
 }
 
 impl Kernel {
     fn new(flows: Arc<Flows>) -> Self {
-        let (mut tc, mut xdp) = (Tc::new(flows.clone()), Xdp::new(flows.clone()));
-        for (rung, measured) in [("tc", tc.measure()), ("xdp", xdp.measure())] {
+        let (tc, xdp) = (Tc::new(flows.clone()), Xdp::new(flows.clone()));
+        Self { flows, tc, xdp, is_measured: false }
+    }
+
+    /// Asks once what a frame costs. That takes some 100 ms, most of it the kernel's look at programs. So it waits for the first flow
+    /// that may leave: ports that open, and flows that go on meanwhile, do not wait for it.
+    fn measure(&mut self) {
+        if self.is_measured {
+            return;
+        }
+        self.is_measured = true;
+        for (rung, measured) in [("tc", self.tc.measure()), ("xdp", self.xdp.measure())] {
             if let Err(error) = measured {
                 tracing::warn!(
                     "offload: what a frame costs on rung {rung} is assumed, not measured: {}",
@@ -56,7 +68,6 @@ impl Kernel {
                 );
             }
         }
-        Self { flows, tc, xdp }
     }
 
     fn rungs(&mut self) -> [&mut dyn Provider; 2] {
@@ -124,6 +135,8 @@ impl Desk {
         self.work = work;
         if self.engine.has_left() {
             self.take_up(Engine::take_up);
+        } else if let Some(kernel) = self.kernel.as_mut().filter(|_| self.engine.has_candidates()) {
+            kernel.measure();
         }
         self.with(|engine, rungs, tables, now| engine.turn(rungs, tables, now));
     }
@@ -199,7 +212,8 @@ impl Desk {
         if let (Some(kernel), Some(passage)) = (&mut self.kernel, note.passage()) {
             kernel.xdp.passage_came(at, passage.clone());
         }
-        if self.tables.port_is(at, note) {
+        // What ports say as they go is no matter to flows that go on without the node.
+        if self.tables.port_is(at, note) && !self.has_left {
             self.with(|engine, rungs, tables, now| engine.changed(at.switch, rungs, tables, now));
         }
     }

@@ -206,6 +206,11 @@ impl Engine {
         &self.policies
     }
 
+    /// Whether a flow on the worker has been seen.
+    pub fn has_candidates(&self) -> bool {
+        self.flows.values().any(|flow| matches!(flow.state, State::Worker { .. }))
+    }
+
     /// Whether flows of an earlier node wait for their way.
     pub fn has_left(&self) -> bool {
         self.has_left
