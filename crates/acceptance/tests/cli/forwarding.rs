@@ -164,7 +164,7 @@ fn what_only_the_kernel_can_do_it_does_and_the_user_is_told() {
         "{made}"
     );
     tunnel(&place, "2", "192.0.2.", &["--forwarding", "own"]);
-    ping(&place, &["-c", "5"]);
+    until("the guests reach each other", || place.reaches("g1", "10.0.0.2"));
     until("the neighbour is known", || forwarding(&place, "1").2.is_none());
     // The host's own traffic still is the kernel's.
     sh(&["ip", "netns", "exec", &h1, "ping", "-q", "-c", "2", "-i", "0.1", "-W", "5", "192.0.2.2"]);
