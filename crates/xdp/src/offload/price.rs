@@ -1,4 +1,4 @@
-//! What a frame costs on a rung: its own programs, run when offload is made ready, on frames that no wire carries.
+//! What a frame costs on a rung: its own programs, run once before the first flow leaves, on frames that no wire carries.
 //!
 //! `BPF_PROG_TEST_RUN` repeats a program and tells the mean time of a run. The least of some rounds counts: whatever disturbs a round makes it longer. What the
 //! kernel does with a frame behind the program is not seen so; [`RungPort::AFTER_NS`](super::RungPort) stands for it.
