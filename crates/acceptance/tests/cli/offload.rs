@@ -224,24 +224,35 @@ fn pins_of_another_layout_make_way(place: &mut Place, under: Under) {
 
 #[test]
 fn what_a_killed_nodes_worker_should_have_had_ends_at_the_interface() {
+    ends_at_the_interface(TC);
+}
+
+#[test]
+fn what_a_killed_nodes_worker_should_have_had_ends_at_the_interface_by_xdp() {
+    ends_at_the_interface(XDP);
+}
+
+fn ends_at_the_interface(under: Under) {
     if !privileged() {
         return;
     }
-    let mut place = place(XDP);
+    let mut place = place(under);
     assert!(place.reaches("g1", "10.0.0.2"));
     place.suiro(&["offload", "policy", "add", "all", "--match", "icmp", "--when", "first"]);
     place.suiro(&["offload", "on"]);
     let pings = pings(&place);
-    until("both directions leave the worker", || are_up(&place, XDP));
+    until("both directions leave the worker", || are_up(&place, under));
     place.end(Signal::KILL);
     // Who would answer, if the host had the frames.
     sh(&["ip", "-n", &place.netns, "addr", "add", "10.0.0.9/24", "dev", "g1"]);
-    let guest = place.guest("g1");
-    let ping = ["netns", "exec", &guest, "ping", "-q", "-c", "1", "-W", "1", "10.0.0.9"];
-    let asked = Command::new("ip").args(ping).output().unwrap();
-    assert!(!asked.status.success(), "what is no flow's is not the host's");
+    let asks = || {
+        let ping = ["netns", "exec", &place.guest("g1"), "ping", "-q", "-c", "1", "10.0.0.9"];
+        Command::new("ip").args(ping).args(["-W", "1"]).output().unwrap().status.success()
+    };
+    assert!(!asks(), "what is no flow's is not the host's");
     end(pings);
     leaves_nothing(&place);
+    assert!(asks(), "the interface is the host's again");
     assert_eq!(program_on(&place, "g1"), "", "the interface is as it was");
 }
 

@@ -4,7 +4,7 @@
 //! userspace switch?
 //!
 //! A steered switch goes by the name `switch:NAME` (no interface has a colon in its name), takes the same rules, and is asked the same
-//! questions. What carries it out is [`Steering`](crate::Steering); only cores with a worker can be chosen. Nothing outlives the node: there is nothing
+//! questions. What carries it out is [`Steering`]; only cores with a worker can be chosen. Nothing outlives the node: there is nothing
 //! to adopt, and a node that starts again steers again when its switches are back.
 
 mod switch;
