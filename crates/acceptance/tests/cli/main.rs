@@ -4,6 +4,7 @@
 
 mod again;
 mod capture;
+mod captured;
 mod cards;
 mod changes;
 mod circuit;

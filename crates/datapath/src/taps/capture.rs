@@ -1,7 +1,8 @@
 //! The reading end of a capture: all workers' records, in the order of time.
 
 use super::record::Reader;
-use super::{Captured, Chooser, Filter, Point, Purse, Share, Tap};
+use super::share::{Chooser, Purse};
+use super::{Captured, Filter, Point, Share, Tap};
 use crate::counters::Count;
 use crate::sys::ring::ring;
 use flow::Nanos;

@@ -27,6 +27,15 @@ impl Filter {
         Self { program: Some(Arc::new(program)), ..self }
     }
 
+    /// Whether it may take frames of which it is known that they have the bits of `key` which `known` names; a program may take any.
+    pub fn may_take(&self, key: &Key, known: &Key) -> bool {
+        let mut known = *known;
+        // That of whoever sees them.
+        known.set(Field::InPort, 0);
+        (0..WORDS)
+            .all(|word| (key.0[word] ^ self.key.0[word]) & self.mask.0[word] & known.0[word] == 0)
+    }
+
     /// Whether it takes every frame.
     pub(super) fn takes_all(&self) -> bool {
         self.mask == Key::default() && self.program.is_none()

@@ -33,10 +33,12 @@
 mod capture;
 mod filter;
 mod flight;
+mod losses;
 mod point;
 mod record;
 mod share;
 mod sieve;
+mod tap;
 mod timer;
 mod verdict;
 
@@ -57,39 +59,19 @@ pub(crate) use capture::{Counts, begin};
 use flight::EVERY;
 pub(crate) use flight::{Flight, Noted, Passing, Passings, Turns};
 use flow::{Nanos, PacketIn, PortNo, Snapshot};
-use port::{Body, LossTap, Lost, OuterPacket, RxBatch, RxQueue, Slot, TxFrame};
-use record::{Front, WAY, Writer, way_with};
-use share::{Chooser, Purse};
+use port::{Body, LossTap, RxBatch, RxQueue, Slot, TxFrame};
+use record::{Front, WAY, way_with};
 pub use share::{Every, Share};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tap::Bytes;
+pub(crate) use tap::Tap;
 pub(crate) use timer::{Spent, Timer, begin as begin_timing};
 use verdict::{Verdicts, key_of};
-use wire::{DropReason, HEAD_MAX};
 
 /// Most captures at a time: each frame of a tapped port is shown to all of them.
 pub(crate) const CAPTURES_MAX: usize = 8;
-
-/// What one worker does for one capture.
-pub(crate) struct Tap {
-    id: CaptureId,
-    points: Arc<[Point]>,
-    filter: Filter,
-    /// Which of those that the filter takes.
-    chooser: Chooser,
-    /// What it may cost.
-    purse: Purse,
-    /// Most bytes of a frame that are kept.
-    snap: usize,
-    ring: Writer,
-    /// This worker's counts, by point.
-    counts: Arc<[Counts]>,
-    /// Records lost at each point since its last one.
-    lost: Vec<u32>,
-    /// Records of frames whose batch is on its way: it is not known yet which rung takes it.
-    pending: Vec<u64>,
-}
 
 /// All of a worker's.
 pub(crate) struct Taps {
@@ -317,19 +299,6 @@ impl Taps {
         self.show(sees, (at, side), now, frames.iter().copied(), (None, false));
     }
 
-    /// A frame that a port's queue has no room for, or cannot get rid of.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn queue_lost(
-        &self,
-        (at, queue): (PortAt, u32),
-        reason: DropReason,
-        frame: &TxFrame<'_>,
-    ) {
-        let lost = Lost::Frame { head: frame.head, body: frame.body };
-        self.show_loss(|point| point.sees_queue(at, queue), at, reason, (&lost, self.clock.now()));
-    }
-
     /// A frame that crossed a vlink: it left by the one end and comes in by the other.
     #[cold]
     #[inline(never)]
@@ -437,163 +406,8 @@ impl Taps {
         verdicts.of(tables, at, now, &key)
     }
 
-    /// What is lost, at the first point of each capture that sees it.
-    fn show_loss(
-        &self,
-        sees: impl Fn(&Point) -> bool,
-        at: PortAt,
-        reason: DropReason,
-        (lost, now): (&Lost<'_>, Nanos),
-    ) {
-        for tap in self.list().iter_mut() {
-            let Some(point) = tap.points.iter().position(&sees) else { continue };
-            tap.charged(&*self.clock, (point, 1), |tap| {
-                // A number has no bytes that a filter could want or not.
-                let (is_wanted, bytes) = match *lost {
-                    Lost::Frame { head, body } => {
-                        (tap.wants((at, point), head, body), Bytes::of(head, body))
-                    }
-                    Lost::Elsewhere(_) => (tap.filter.takes_all(), Bytes::of(&[], Body::default())),
-                };
-                if is_wanted {
-                    tap.put(point, Front::of_loss((point, at), reason, now, lost), bytes);
-                    tap.publish();
-                }
-            });
-        }
-    }
-
     fn list(&self) -> MutexGuard<'_, Vec<Tap>> {
         // A panic in the midst of a record leaves it unfinished and unseen.
         self.list.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl LossTap for Taps {
-    fn lost(&self, at: PortAt, reason: DropReason, lost: &Lost<'_>) {
-        if let Some(always) = &self.always {
-            always.lost(at, reason, lost);
-        }
-        let now = self.clock.now();
-        let head = match lost {
-            Lost::Frame { head, .. } => *head,
-            Lost::Elsewhere(_) => &[],
-        };
-        self.flight.note(now, Front::of_loss((0, at), reason, now, lost), head);
-        if self.is_on() {
-            self.show_loss(|point| point.sees_losses(at), at, reason, (lost, now));
-        }
-    }
-
-    #[cold]
-    fn outside(&self, at: PortAt, packet: &OuterPacket<'_>) {
-        // Not the round's: it comes after what was sent within the round of another worker.
-        let now = self.clock.now();
-        let &OuterPacket { headers, payload, inside, .. } = packet;
-        let (inside, body) = (&inside[..inside.len().min(HEAD_MAX)], Body::private(payload));
-        for tap in self.list().iter_mut() {
-            let Some(point) = tap.points.iter().position(|point| point.sees_outside(at)) else {
-                continue;
-            };
-            tap.charged(&*self.clock, (point, 1), |tap| {
-                if tap.filter.takes_outer(at, inside, (headers, body))
-                    && tap.chooser.takes_outer((at, point), inside, (headers, body))
-                {
-                    let front = Front::of_outer((point, at), now, packet);
-                    tap.put(point, front, Bytes { inside, head: headers, body });
-                    tap.publish();
-                }
-            });
-        }
-    }
-}
-
-/// The bytes of a record.
-struct Bytes<'f> {
-    /// Of the frame in a tunnel's packet, which is shown outside; none of any other.
-    inside: &'f [u8],
-    head: &'f [u8],
-    body: Body<'f>,
-}
-
-impl<'f> Bytes<'f> {
-    fn of(head: &'f [u8], body: Body<'f>) -> Self {
-        Self { inside: &[], head, body }
-    }
-}
-
-impl Tap {
-    /// Shows what was written, once all of it is known.
-    fn publish(&mut self) {
-        if self.pending.is_empty() {
-            self.ring.publish();
-        }
-    }
-
-    /// Does what a point has to do for so many frames, and charges the time to the capture. When that has spent too much, they are not looked at.
-    fn charged(
-        &mut self,
-        clock: &dyn Clock,
-        (point, frames): (usize, usize),
-        work: impl FnOnce(&mut Self),
-    ) {
-        let begin = clock.now();
-        self.purse.fill(begin);
-        if !self.purse.may_look() {
-            return self.counts[point].not_looked.add(frames as u64);
-        }
-        work(self);
-        let spent = clock.now().since(begin);
-        self.purse.spend(spent);
-        self.counts[point].spent_ns.add(spent);
-    }
-
-    /// Whether a frame at this port and point is one of those that it is to show.
-    fn wants(&mut self, (at, point): (PortAt, usize), head: &[u8], body: Body<'_>) -> bool {
-        self.filter.takes(at, head, body) && self.chooser.takes((at, point), head, body)
-    }
-
-    /// Counts a frame that it is to show, and says whether there is time for its record.
-    fn affords(&mut self, point: usize) -> bool {
-        let counts = &self.counts[point];
-        counts.matched.add(1);
-        let is_afforded = self.purse.may_write();
-        if !is_afforded {
-            counts.over_budget.add(1);
-            self.lost[point] = self.lost[point].saturating_add(1);
-        }
-        is_afforded
-    }
-
-    /// Shows a frame, or counts it as lost: then it says no.
-    fn put(&mut self, point: usize, front: Front, bytes: Bytes<'_>) -> bool {
-        self.affords(point) && self.write(point, front, bytes)
-    }
-
-    /// Writes a record, or counts it as lost: then it says no.
-    fn write(
-        &mut self,
-        point: usize,
-        front: Front,
-        Bytes { inside, head, body }: Bytes<'_>,
-    ) -> bool {
-        let counts = &self.counts[point];
-        let head = &head[..head.len().min(self.snap)];
-        let more = body.len().min(self.snap - head.len());
-        let lost = &mut self.lost[point];
-        let len = inside.len() + head.len() + more;
-        let Some(bytes) = self.ring.reserve(front.words(*lost), len) else {
-            *lost = lost.saturating_add(1);
-            counts.lost.add(1);
-            return false;
-        };
-        let (before, bytes) = bytes.split_at_mut(inside.len());
-        before.copy_from_slice(inside);
-        let (first, rest) = bytes.split_at_mut(head.len());
-        first.copy_from_slice(head);
-        body.copy_to(0, rest);
-        self.ring.commit();
-        *lost = 0;
-        true
     }
 }

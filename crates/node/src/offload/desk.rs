@@ -1,13 +1,13 @@
 //! What the thread owns: the engine, the rungs, and what it knows of switches and ports.
 
 use super::tables::Tables;
-use super::{Look, Message, PortNote, State};
+use super::{Look, Message, PortNote, Seen, State};
 use api::{Fault, chain};
-use datapath::{Clock, MonotonicClock, PortAt, Steers, SwitchId};
+use datapath::{CaptureId, Clock, MonotonicClock, PortAt, Steers, SwitchId};
 use flow::Nanos;
 use offload::{
-    Declined, Engine, Explained, FlowLine, FlowName, Moved, Policy, PortReason, Price, Provider,
-    ProviderName, TakenUp, Work, World, first_taker, told_apart,
+    Declined, Engine, Explained, FlowLine, FlowName, FlowReason, Moved, Policy, PortReason, Price,
+    Provider, ProviderName, TakenUp, Work, World, first_taker, told_apart,
 };
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -163,6 +163,11 @@ impl Desk {
                 self.steers(switch, change);
                 tell(done);
             }
+            Message::CaptureBegins(id, seen, done) => {
+                self.capture_begins(id, *seen);
+                tell(done);
+            }
+            Message::CaptureEnded(id) => self.capture_ended(id),
             Message::PortIs(at, note) => self.port_is(at, note),
             Message::PortGoes(at, done) => {
                 self.port_goes(at);
@@ -202,6 +207,22 @@ impl Desk {
         if !self.has_left {
             self.with(|engine, rungs, tables, now| engine.changed(switch, rungs, tables, now));
         }
+    }
+
+    fn capture_begins(&mut self, id: CaptureId, seen: Seen) {
+        self.tables.seen.begins(id, seen.clone());
+        if self.has_left {
+            return;
+        }
+        self.with(|engine, rungs, tables, now| {
+            let why = FlowReason::Captured.into();
+            engine.bring_back(|_, program| seen.shows(program), &why, (rungs, tables), now);
+        });
+    }
+
+    fn capture_ended(&mut self, id: CaptureId) {
+        self.tables.seen.ended(id);
+        self.with(|engine, _, _, now| engine.try_again(&FlowReason::Captured.into(), now));
     }
 
     fn port_is(&mut self, at: PortAt, note: PortNote) {

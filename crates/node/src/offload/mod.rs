@@ -11,23 +11,26 @@
 //!   flow is on a rung, it costs a load.
 //! * **Counts first.** Whoever shows or judges counts calls [`Offload::refresh`] before.
 //! * A switch's flows come back before it is steered ([`Offload::steers`]).
+//! * Flows that a capture shows come back before it begins ([`Offload::capture_begins`]).
 //! * A port's flows come back before its queues go ([`Offload::port_goes`]), unless the node ends: then they go on ([`Offload::leave`]).
 //! * The thread takes no lock of a switch, so all this may be called under none or any but those that it takes: the datapath's.
 
 mod approach;
 mod desk;
 mod kept;
+mod seen;
 mod tables;
 mod underlay;
 mod words;
 
 pub use desk::purge;
 pub use kept::{Desired, restore};
+pub use seen::Seen;
 pub use words::{check, matched, policy, shown, words};
 
 use crate::store::OffloadRecords;
 use api::Fault;
-use datapath::{Datapath, PortAt, PortQueues, Publisher, Steers, SwitchId};
+use datapath::{CaptureId, Datapath, PortAt, PortQueues, Publisher, Steers, SwitchId};
 use desk::Desk;
 use offload::{
     Declined, Explained, FlowLine, FlowName, Moved, PerFrame, Policy, PortReason, RungLine,
@@ -107,6 +110,8 @@ enum Message {
     SwitchCame(SwitchId, Arc<Publisher>),
     SwitchGoes(SwitchId),
     Steers(SwitchId, Steers, Sender<()>),
+    CaptureBegins(CaptureId, Box<Seen>, Sender<()>),
+    CaptureEnded(CaptureId),
     PortIs(PortAt, PortNote),
     PortGoes(PortAt, Sender<()>),
     Published(SwitchId),
@@ -163,6 +168,16 @@ impl Offload {
     /// leave from here on.
     pub fn steers(&self, id: SwitchId, change: Steers) {
         self.wait(|done| Message::Steers(id, change, done));
+    }
+
+    /// A capture is there: returns when workers have all flows that it shows. They stay there until it [has ended](Self::capture_ended).
+    pub fn capture_begins(&self, id: CaptureId, seen: Seen) {
+        self.wait(|done| Message::CaptureBegins(id, Box::new(seen), done));
+    }
+
+    /// A capture is over: flows that it kept may leave.
+    pub fn capture_ended(&self, id: CaptureId) {
+        self.send(Message::CaptureEnded(id));
     }
 
     /// A port is open, or other than it was.

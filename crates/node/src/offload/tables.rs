@@ -2,6 +2,7 @@
 
 use super::PortNote;
 use super::approach::Came;
+use super::seen::AllSeen;
 use arrayvec::ArrayVec;
 use datapath::{Datapath, OnlyHere, PastWorkers, PortAt, Publisher, Samples, Steers, SwitchId};
 use flow::{BucketShape, Counted, Nanos, PortNo, SharedBucket, Snapshot};
@@ -23,6 +24,8 @@ pub(super) struct Tables {
     ports: HashMap<PortAt, PortNote>,
     /// Switches that are steered, or about to be.
     steered: HashSet<SwitchId>,
+    /// What captures want.
+    pub(super) seen: AllSeen,
     /// Where limits are that workers and rungs share.
     flows: Option<Arc<Flows>>,
     /// Around which flows there were tunnels' headers.
@@ -239,11 +242,16 @@ impl Tables {
         now: Nanos,
     ) -> Result<FlowProgram, Refusal> {
         let program = self.through_switch(name, before, now)?;
-        if self.note(name.0).is_some_and(|note| note.wrapping.is_some()) {
-            return self.out_of_tunnel(program, now);
+        let program = if self.note(name.0).is_some_and(|note| note.wrapping.is_some()) {
+            self.out_of_tunnel(program, now)?
+        } else {
+            self.check_port(name.0)?;
+            self.through_tunnel(program, now)?
+        };
+        match self.seen.shows(&program) {
+            true => Err(Refusal::of(&program, FlowReason::Captured)),
+            false => Ok(program),
         }
-        self.check_port(name.0)?;
-        self.through_tunnel(program, now)
     }
 
     /// What one switch does with a flow.

@@ -76,6 +76,7 @@ impl Node {
         let watched = self.watch(places, &sight);
         let (aside, sources) = watched.inspect_err(|_| self.datapath.end_capture(&capture))?;
         let CaptureId(id) = capture.id();
+        let seen = offload::Seen::from(&wanted);
         let payload = spec.payload.map(|bytes| format!(" with {bytes} bytes of payload"));
         let text = format!("{}{} by {who}", spec.points.join(" "), payload.unwrap_or_default());
         let directory = self.directory.clone();
@@ -95,7 +96,9 @@ impl Node {
         };
         let news = move |change, text| News::of_node(Noun::Capture, &id.to_string(), change, text);
         let feed = self.feed.clone();
+        let offload = self.offload.clone();
         let ended = move |counted: Vec<Counted>| {
+            offload.capture_ended(CaptureId(id));
             let matched: u64 = counted.iter().map(|point| point.matched).sum();
             let lost: u64 = counted.iter().map(Counted::missing).sum();
             let spent = counted.iter().map(|point| point.spent_ns).sum::<u64>() / 1_000_000;
@@ -105,9 +108,11 @@ impl Node {
         };
         // Before it can end.
         self.feed.tell(news(Happening::Added, text));
+        self.offload.capture_begins(capture.id(), seen);
         let begun = self.captures.begin((self.datapath.clone(), capture), shown, ended);
         let chunks = begun.map_err(|error| {
             self.feed.tell(news(Happening::Removed, "its thread did not start".into()));
+            self.offload.capture_ended(CaptureId(id));
             let remedy = "see how many threads the node has and may have";
             let fault = Fault::new("capture", "start its thread", error.to_string(), remedy);
             Refusal::new(Why::Impossible, fault)

@@ -20,7 +20,7 @@ impl Refusal {
     }
 
     /// Of a flow that has a program, which nobody takes.
-    pub(super) fn of(program: &FlowProgram, why: impl Into<Declined>) -> Self {
+    pub fn of(program: &FlowProgram, why: impl Into<Declined>) -> Self {
         let own = program.from.switch;
         let beyond = program.ports().map(|port| port.switch).find(|switch| *switch != own);
         Self { why: why.into(), beyond }

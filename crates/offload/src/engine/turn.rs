@@ -6,7 +6,7 @@ use super::{
     Engine, FORGOTTEN_NS, Flow, FlowName, MOVES, Moved, Refusal, State, World, provider_of,
 };
 use crate::cost::Benefit;
-use crate::declined::{Declined, MoveReason, PolicyReason, PortReason};
+use crate::declined::{Declined, FlowReason, MoveReason, PolicyReason, PortReason};
 use crate::heavy::WINDOW_NS;
 use crate::ledger::Admission;
 use crate::policy::{Facts, Policy};
@@ -128,6 +128,17 @@ impl Engine {
         if fell {
             self.settle(providers, world);
             self.finish_falls(providers, world, now);
+        }
+    }
+
+    /// Tries flows again that stay on the worker for this reason, which no longer holds.
+    pub fn try_again(&mut self, reason: &Declined, now: Nanos) {
+        for flow in self.flows.values_mut() {
+            if let State::Worker { why, retry, refusals, .. } = &mut flow.state
+                && why == reason
+            {
+                (*retry, *refusals) = (now, 0);
+            }
         }
     }
 
@@ -381,7 +392,8 @@ impl Flow {
         // Who fell for no fault of its own may rise again at once.
         let is_innocent = matches!(
             &why,
-            Declined::Move(MoveReason::RulesChange | MoveReason::Steered)
+            Declined::Flow(FlowReason::Captured)
+                | Declined::Move(MoveReason::RulesChange | MoveReason::Steered)
                 | Declined::Policy(PolicyReason::Off | PolicyReason::NotSeen)
         );
         let waits = !is_innocent;
