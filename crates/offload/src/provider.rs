@@ -18,13 +18,20 @@ pub enum ProviderName {
     Nic,
 }
 
-impl fmt::Display for ProviderName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+impl ProviderName {
+    /// As users write it.
+    pub fn word(self) -> &'static str {
+        match self {
             Self::Tc => "tc",
             Self::Xdp => "xdp",
             Self::Nic => "nic",
-        })
+        }
+    }
+}
+
+impl fmt::Display for ProviderName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
     }
 }
 

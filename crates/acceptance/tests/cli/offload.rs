@@ -18,9 +18,16 @@ pub fn place(under: Under) -> Place {
 }
 
 /// The same, of a node with these options.
-pub fn place_as((kind, _): Under, options: &[&str]) -> Place {
+pub fn place_as(under: Under, options: &[&str]) -> Place {
+    let mut place = wired();
+    start_as(&mut place, under, options);
+    place
+}
+
+/// Two containers, and no node yet.
+pub fn wired() -> Place {
     // Pins must outlive a node that is killed.
-    let mut place = Place::new(&["g1", "g2"]).with_hosts_mounts();
+    let place = Place::new(&["g1", "g2"]).with_hosts_mounts();
     for (guest, address) in [("g1", "10.0.0.1/24"), ("g2", "10.0.0.2/24")] {
         let inside = place.guest(guest);
         let host = ["ip", "-n", &place.netns];
@@ -33,6 +40,11 @@ pub fn place_as((kind, _): Under, options: &[&str]) -> Place {
         sh(&["ip", "-n", &inside, "link", "set", "eth0", "up"]);
         sh(&["ip", "-n", &inside, "addr", "add", address, "dev", "eth0"]);
     }
+    place
+}
+
+/// Starts the node between them.
+pub fn start_as(place: &mut Place, (kind, _): Under, options: &[&str]) {
     place.start_as(options);
     place.suiro(&["switch", "add", "sw0", "--fail-mode", "secure"]);
     for guest in ["g1", "g2"] {
@@ -45,7 +57,6 @@ pub fn place_as((kind, _): Under, options: &[&str]) -> Place {
         "in_port=g1,actions=output:g2",
         "in_port=g2,actions=output:g1",
     ]);
-    place
 }
 
 /// Pings 500 times a second until it is told to end.

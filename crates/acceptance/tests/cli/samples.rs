@@ -1,6 +1,7 @@
 //! Samples as collectors have them: Debian's nfcapd and sfcapd store what a node sends, and tshark reads it from the wire.
 
-use acceptance::{Background, Kind, Lab, Said, privileged, until};
+use crate::offload::{self, TC, are_up, end, leaves_nothing, pings, start_as, wired};
+use acceptance::{Background, Kind, Lab, Place, Said, privileged, sh, until};
 use rustix::process::Signal;
 use std::path::Path;
 use std::process::Command;
@@ -16,25 +17,25 @@ const ICMP: &str = "1";
 const EXAMPLE: &str = "32473";
 
 /// A program beside the node, in its namespace.
-fn beside(lab: &Lab, words: &[&str]) -> Background {
-    Background::start(Command::new("ip").args(["netns", "exec", &lab.netns]).args(words))
+fn beside(netns: &str, words: &[&str]) -> Background {
+    Background::start(Command::new("ip").args(["netns", "exec", netns]).args(words))
 }
 
 /// A collector that listens, and writes what it got into a directory when it ends.
-fn collector(lab: &Lab, program: &str, port: &str, directory: &Path) -> Background {
+fn collector(netns: &str, program: &str, port: &str, directory: &Path) -> Background {
     std::fs::create_dir(directory).unwrap();
     let words = [program, "-p", port, "-w", directory.to_str().unwrap()];
-    let running = beside(lab, &words);
+    let running = beside(netns, &words);
     until(&format!("{program} listens: run scripts/setup test if it is missing"), || {
-        sockets(lab).iter().any(|(of, _)| of == port)
+        sockets(netns).iter().any(|(of, _)| of == port)
     });
     running
 }
 
 /// UDP sockets in the node's namespace: port, and bytes that wait in it (`/proc/net/udp`).
-fn sockets(lab: &Lab) -> Vec<(String, u64)> {
+fn sockets(netns: &str) -> Vec<(String, u64)> {
     let mut command = Command::new("ip");
-    command.args(["netns", "exec", &lab.netns, "cat", "/proc/net/udp", "/proc/net/udp6"]);
+    command.args(["netns", "exec", netns, "cat", "/proc/net/udp", "/proc/net/udp6"]);
     let text = Said::of(command.output().unwrap()).out;
     let socket = |line: &str| {
         let mut words = line.split_whitespace();
@@ -46,14 +47,14 @@ fn sockets(lab: &Lab) -> Vec<(String, u64)> {
     text.lines().filter_map(socket).collect()
 }
 
-/// ICMP frames from a guest by what a collector stored.
+/// ICMP frames from an address by what a collector stored.
 fn stored(directory: &Path, from: &str) -> u64 {
     let mut command = Command::new("nfdump");
     command.arg("-R").arg(directory).args(["-q", "-N", "-o", "fmt:%pr %sa %pkt"]);
     let said = Said::of(command.output().unwrap());
     let flow = |line: &str| {
         let words: Vec<&str> = line.split_whitespace().collect();
-        let is_it = words.get(..2) == Some(&[ICMP, &Lab::ip(from)]);
+        let is_it = words.get(..2) == Some(&[ICMP, from]);
         is_it.then(|| words[2].parse::<u64>().unwrap())
     };
     said.out.lines().filter_map(flow).sum()
@@ -69,10 +70,10 @@ fn collectors_of_sflow_and_ipfix_account_for_the_traffic_and_hear_of_rung_and_co
         "samples = {{ sflow = \"127.0.0.1:6343\", ipfix = \"127.0.0.1:4739\", every = {EVERY}, interval_s = 1, enterprise = {EXAMPLE} }}\n"
     ));
     let (flows, frames, wire) = (lab.path("flows"), lab.path("frames"), lab.path("wire.pcap"));
-    let collectors =
-        [collector(&lab, "nfcapd", "4739", &flows), collector(&lab, "sfcapd", "6343", &frames)];
+    let collectors = [("nfcapd", "4739", &flows), ("sfcapd", "6343", &frames)]
+        .map(|(program, port, into)| collector(&lab.netns, program, port, into));
     let mut watch = beside(
-        &lab,
+        &lab.netns,
         &["tcpdump", "-i", "lo", "--immediate-mode", "-U", "-w", wire.to_str().unwrap(), "udp"],
     );
     until("tcpdump watches", || !watch.runs() || watch.output().contains("listening on"));
@@ -87,7 +88,7 @@ fn collectors_of_sflow_and_ipfix_account_for_the_traffic_and_hear_of_rung_and_co
     // It tells what it has not told yet.
     lab.end(Signal::TERM);
     until("the collectors have read all", || {
-        sockets(&lab).iter().all(|&(_, waiting)| waiting == 0)
+        sockets(&lab.netns).iter().all(|&(_, waiting)| waiting == 0)
     });
     for collector in collectors {
         collector.end(Signal::TERM);
@@ -96,7 +97,7 @@ fn collectors_of_sflow_and_ipfix_account_for_the_traffic_and_hear_of_rung_and_co
 
     let all = u64::from(sent);
     for (what, directory) in [("IPFIX", &flows), ("sFlow", &frames)] {
-        let [there, back] = ["g1", "g2"].map(|guest| stored(directory, guest));
+        let [there, back] = ["g1", "g2"].map(|guest| stored(directory, &Lab::ip(guest)));
         // Some frames are not represented yet, and others than pings were.
         let (least, most) = (2 * all - 4 * EVERY, 2 * all + 2 * EVERY);
         assert!(
@@ -106,6 +107,42 @@ fn collectors_of_sflow_and_ipfix_account_for_the_traffic_and_hear_of_rung_and_co
         assert!(there.min(back) > all / 4, "{what}: {there} and {back}");
     }
     told_on_the_wire(&wire);
+}
+
+#[test]
+fn what_goes_past_the_worker_is_told_as_it_was_counted() {
+    if !privileged() {
+        return;
+    }
+    let mut place = wired();
+    place.configure("samples = { ipfix = \"127.0.0.1:4739\", interval_s = 1 }\n");
+    sh(&["ip", "-n", &place.netns, "link", "set", "lo", "up"]);
+    let flows = place.path("flows");
+    let collector = collector(&place.netns, "nfcapd", "4739", &flows);
+    start_as(&mut place, TC, &[]);
+    assert!(place.reaches("g1", "10.0.0.2"));
+    place.suiro(&["offload", "policy", "add", "all", "--match", "icmp", "--when", "first"]);
+    place.suiro(&["offload", "on"]);
+    let pings = pings(&place);
+    until("both directions leave the worker", || are_up(&place, TC));
+    let past = |place: &Place| {
+        let flows = offload::flows(place);
+        let packets = flows.iter().map(|flow| flow["offloaded_packets"].as_u64().unwrap());
+        packets.sum::<u64>()
+    };
+    until("most of them go past the worker", || past(&place) > 4000);
+    let sent = end(pings);
+    let past = past(&place);
+    place.end(Signal::TERM);
+    until("the collector has read all", || {
+        sockets(&place.netns).iter().all(|&(_, waiting)| waiting == 0)
+    });
+    collector.end(Signal::TERM);
+    let told = ["10.0.0.1", "10.0.0.2"].map(|address| stored(&flows, address));
+    // Those on the worker are a sample: one of them stands for 1024.
+    let is_told = |told: &u64| (past / 2..=sent + 1024).contains(told);
+    assert!(told.iter().all(is_told), "{told:?} of {sent} each, {past} past the worker");
+    leaves_nothing(&place);
 }
 
 /// What other collectors may ask for: switch, port, rung, core, counters.

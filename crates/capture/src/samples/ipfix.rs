@@ -8,6 +8,7 @@
 //!
 //! A flow's packets and octets are estimates: the sum of the weights of its samples. So `samplingInterval` need not be told, and a collector has
 //! nothing to multiply. `octetDeltaCount` is what lies behind Ethernet's header and tags, a short frame's padding too.
+//! A flow that was [counted](Flow) elsewhere is told as it was counted.
 //! With an enterprise number, its elements 1 (`core`, unsigned32) and 2 (`rung`, string) follow.
 
 use super::bytes::Bytes;
@@ -98,6 +99,22 @@ struct Counts {
     end_ns: u64,
 }
 
+/// What came of a flow of IPv4 or IPv6 that was counted packet by packet, since it was told last.
+pub struct Flow<'a> {
+    /// Number of the port where it came in.
+    pub port: u32,
+    /// What its packets have in common.
+    pub key: &'a wire::Key,
+    /// Where it was processed.
+    pub place: Place,
+    /// Its packets.
+    pub packets: u64,
+    /// Their bytes, with Ethernet's header and tags.
+    pub octets: u64,
+    /// From when to when, in nanoseconds since 1970.
+    pub times_ns: (u64, u64),
+}
+
 /// The flows of one observation domain: of a switch.
 pub struct Domain {
     number: u32,
@@ -116,7 +133,37 @@ impl Domain {
 
     /// Adds a frame to its flow. False if there are too many flows: it is left out.
     pub fn frame(&mut self, sample: &Sample<'_>) -> bool {
-        let Parsed { mut key, link, tcp_flags } = parse(sample);
+        let (parsed, layers) = wire::parse_bytes(sample.bytes);
+        let key = key_of(&parsed, layers.ip > 0, (sample.port, sample.place));
+        let is_tcp = key.transport[0] == ip_proto::TCP.into();
+        let packets = u64::from(sample.weight);
+        let lengths = [sample.len.saturating_sub(layers.l3.into()), sample.len];
+        let counts = Counts {
+            packets,
+            octets: lengths.map(|len| packets * u64::from(len)),
+            tcp_flags: if is_tcp { parsed.get(Field::TcpFlags) as u16 } else { 0 },
+            start_ns: sample.at_ns,
+            end_ns: sample.at_ns,
+        };
+        self.add(key, counts)
+    }
+
+    /// Adds what came of a flow that was counted. False if there are too many.
+    pub fn flow(&mut self, flow: &Flow<'_>) -> bool {
+        let is_tagged = flow.key.get(Field::VlanVid) as u16 & VLAN_PRESENT != 0;
+        let link = flow.packets * if is_tagged { 18 } else { 14 };
+        let (start_ns, end_ns) = flow.times_ns;
+        let counts = Counts {
+            packets: flow.packets,
+            octets: [flow.octets.saturating_sub(link), flow.octets],
+            tcp_flags: 0,
+            start_ns,
+            end_ns,
+        };
+        self.add(key_of(flow.key, true, (flow.port, flow.place)), counts)
+    }
+
+    fn add(&mut self, mut key: Key, more: Counts) -> bool {
         if self.enterprise == 0 {
             key.place = Place { core: 0, rung: "" };
         }
@@ -127,17 +174,15 @@ impl Domain {
             packets: 0,
             octets: [0; 2],
             tcp_flags: 0,
-            start_ns: sample.at_ns,
-            end_ns: sample.at_ns,
+            ..more
         });
-        counts.packets += u64::from(sample.weight);
-        let lengths = [sample.len.saturating_sub(link.into()), sample.len];
-        for (octets, len) in counts.octets.iter_mut().zip(lengths) {
-            *octets += u64::from(sample.weight) * u64::from(len);
+        counts.packets += more.packets;
+        for (octets, more) in counts.octets.iter_mut().zip(more.octets) {
+            *octets += more;
         }
-        counts.tcp_flags |= tcp_flags;
-        counts.start_ns = counts.start_ns.min(sample.at_ns);
-        counts.end_ns = counts.end_ns.max(sample.at_ns);
+        counts.tcp_flags |= more.tcp_flags;
+        counts.start_ns = counts.start_ns.min(more.start_ns);
+        counts.end_ns = counts.end_ns.max(more.end_ns);
         true
     }
 
@@ -242,22 +287,13 @@ impl Domain {
     }
 }
 
-/// What a flow is told of a frame.
-struct Parsed {
-    key: Key,
-    /// Bytes of its Ethernet header and tags.
-    link: u16,
-    tcp_flags: u16,
-}
-
-fn parse(sample: &Sample<'_>) -> Parsed {
-    let (parsed, layers) = wire::parse_bytes(sample.bytes);
+fn key_of(parsed: &wire::Key, has_ip: bool, (port, place): (u32, Place)) -> Key {
     let get = |field| parsed.get(field);
     let small = |field| get(field) as u16;
     // EtherType, and with it the kind, comes from the parse: what is cut off is anything else.
     let (kind, addresses) = match small(Field::EthType) {
-        eth_type::IPV4 if layers.ip > 0 => (Kind::Ipv4, [get(Field::Ipv4Src), get(Field::Ipv4Dst)]),
-        eth_type::IPV6 if layers.ip > 0 => (Kind::Ipv6, [get(Field::Ipv6Src), get(Field::Ipv6Dst)]),
+        eth_type::IPV4 if has_ip => (Kind::Ipv4, [get(Field::Ipv4Src), get(Field::Ipv4Dst)]),
+        eth_type::IPV6 if has_ip => (Kind::Ipv6, [get(Field::Ipv6Src), get(Field::Ipv6Dst)]),
         _ => (Kind::Other, [0; 2]),
     };
     let vlan = match small(Field::VlanVid) {
@@ -266,10 +302,9 @@ fn parse(sample: &Sample<'_>) -> Parsed {
     };
     let link =
         [get(Field::EthSrc) as u64, get(Field::EthDst) as u64, vlan, get(Field::EthType) as u64];
-    let is_ip = kind != Kind::Other;
     let class = small(Field::IpDscp) << 2 | small(Field::IpEcn);
     let protocol = small(Field::IpProto);
-    let is = |protocols: &[u8]| is_ip && protocols.iter().any(|&of| u16::from(of) == protocol);
+    let is = |protocols: &[u8]| protocols.iter().any(|&of| u16::from(of) == protocol);
     let [source, destination] = match protocol {
         _ if is(&[ip_proto::ICMP, ip_proto::ICMPV6]) => {
             // Where NetFlow has them.
@@ -280,11 +315,9 @@ fn parse(sample: &Sample<'_>) -> Parsed {
         }
         _ => [0; 2],
     };
+    let is_ip = kind != Kind::Other;
     let transport = if is_ip { [protocol, class, source, destination] } else { [0; 4] };
-    let tcp_flags = if is(&[ip_proto::TCP]) { small(Field::TcpFlags) } else { 0 };
-    let (port, place) = (sample.port, sample.place);
-    let key = Key { kind, port, place, link, addresses, transport };
-    Parsed { key, link: layers.l3, tcp_flags }
+    Key { kind, port, place, link, addresses, transport }
 }
 
 #[cfg(test)]
@@ -376,6 +409,21 @@ mod tests {
         assert_eq!(get((1 | OF_ENTERPRISE, 4)), 5);
         assert_eq!(records[0][&(2 | OF_ENTERPRISE)], b"whole");
         assert!(domain.finish(NOW_S).is_empty(), "all began anew");
+    }
+
+    #[test]
+    fn a_counted_flow_becomes_the_record_that_its_frames_would() {
+        let frame = tcp(0);
+        let (key, _) = wire::parse_bytes(&frame);
+        let place = Place { core: 5, rung: "tc" };
+        let times_ns = (20_000_000, 30_000_000);
+        let flow = Flow { port: 3, key: &key, place, packets: 200, octets: 300_000, times_ns };
+        let [mut counted, mut sampled] = [0; 2].map(|_| Domain::new(9, 0x8001));
+        assert!(counted.flow(&flow));
+        for at_ms in [20, 30] {
+            assert!(sampled.frame(&sample(3, &frame, at_ms, "tc")));
+        }
+        assert_eq!(counted.finish(NOW_S), sampled.finish(NOW_S));
     }
 
     #[test]

@@ -12,21 +12,23 @@
 //! * A collector that is slow or away costs a datagram: nothing waits for it, nothing is sent again.
 //! * Memory is bounded: a look's notes, and a bounded number of flows for each switch.
 //!
-//! Frames past the workers are not among the samples: rungs of the kernel note none. The counters of ports have them.
+//! Frames past the workers are not among the samples: rungs of the kernel note none. They count each, so IPFIX has their flows as they were counted.
 
 mod chooser;
+mod past;
 mod socket;
 
 use crate::captures::real_time;
 use crate::config::SamplesSpec;
 use crate::service::Node;
 use api::{DropView, PortView};
-use capture::samples::ipfix::Domain;
+use capture::samples::ipfix::{Domain, Flow};
 use capture::samples::sflow::{Counters, Direction, SubAgent};
 use capture::samples::{Place, Sample};
 use chooser::Chooser;
 use datapath::{Captured, Clock, MonotonicClock, Rung};
 use flow::Nanos;
+use past::{More, Past};
 use socket::{Collector, agent_address};
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv4Addr};
@@ -37,6 +39,9 @@ use tokio::time::MissedTickBehavior;
 
 /// Between two looks at the notes. Chosen: a worker's memory reaches 200 ms back when it notes as much as it may.
 const LOOK: Duration = Duration::from_millis(100);
+
+/// The core of what no worker had.
+const NO_WORKER: u32 = u32::MAX;
 
 /// What collectors know of a switch.
 struct Told {
@@ -56,6 +61,7 @@ struct Samples {
     workers: Vec<(Chooser, Nanos)>,
     /// By datapath id.
     switches: BTreeMap<u64, Told>,
+    past: Past,
     sflow: Option<Collector>,
     ipfix: Option<Collector>,
 }
@@ -67,7 +73,7 @@ pub async fn serve(spec: SamplesSpec, node: Arc<Node>, mut ended: watch::Receive
     let mut looks = tokio::time::interval(LOOK);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut told = Instant::now();
-    samples.tell();
+    samples.tell().await;
     loop {
         tokio::select! {
             _ = looks.tick() => samples.look(),
@@ -75,11 +81,11 @@ pub async fn serve(spec: SamplesSpec, node: Arc<Node>, mut ended: watch::Receive
         }
         if told.elapsed() >= interval {
             told = Instant::now();
-            samples.tell();
+            samples.tell().await;
         }
     }
     samples.look();
-    samples.tell();
+    samples.tell().await;
 }
 
 impl Samples {
@@ -89,8 +95,8 @@ impl Samples {
         let workers = node.cores().iter().map(|_| (Chooser::new(spec.every), Nanos(0))).collect();
         let sflow = spec.sflow.map(|to| Collector::new("sFlow", to));
         let ipfix = spec.ipfix.map(|to| Collector::new("IPFIX", to));
-        let (began, switches) = (Instant::now(), BTreeMap::new());
-        Self { spec, node, began, agent, workers, switches, sflow, ipfix }
+        let (began, switches, past) = (Instant::now(), BTreeMap::new(), Past::default());
+        Self { spec, node, began, agent, workers, switches, past, sflow, ipfix }
     }
 
     /// Takes what was noted since the last look. sFlow's frames go out at once.
@@ -144,8 +150,27 @@ impl Samples {
         })
     }
 
+    /// Adds what rungs of the kernel have counted to their flows.
+    async fn count_past(&mut self) {
+        if self.ipfix.is_none() {
+            return;
+        }
+        let lines = self.node.flows_past().await;
+        let now = MonotonicClock.now();
+        let offset = real_time().saturating_sub(now.0);
+        for More { name: (at, key), rung, frames, bytes, times } in self.past.more(&lines, now) {
+            let Some(datapath_id) = self.node.datapath_id(at.switch) else { continue };
+            let (port, place) = (at.port, Place { core: NO_WORKER, rung });
+            let times_ns = (times.0.0 + offset, times.1.0 + offset);
+            let flow = Flow { port, key: &key, place, packets: frames, octets: bytes, times_ns };
+            // One flow too many is left out.
+            let _ = self.told(datapath_id).ipfix.flow(&flow);
+        }
+    }
+
     /// Tells flows, and what ports have counted.
-    fn tell(&mut self) {
+    async fn tell(&mut self) {
+        self.count_past().await;
         let (uptime, now_s) = (self.uptime_ms(), (real_time() / 1_000_000_000) as u32);
         let ports = self.node.ports_by_datapath();
         let is_there = |id: &u64| ports.iter().any(|(datapath_id, _)| datapath_id == id);

@@ -5,6 +5,8 @@ use crate::captures::Past;
 use api::PortView;
 use datapath::SwitchId;
 use flow::Nanos;
+use offload::FlowLine;
+use wire::Key;
 
 impl Node {
     /// The sample of frames that passed a worker from a moment on, the oldest first.
@@ -12,6 +14,14 @@ impl Node {
         let mut passed = Vec::new();
         self.datapath.passed(worker, since, |seen| passed.push(Past::of(&seen)));
         passed
+    }
+
+    /// The flows that are or were past the workers. None if the node ends.
+    pub async fn flows_past(&self) -> Vec<FlowLine> {
+        let all = (Key::default(), Key::default());
+        let mut lines = self.offload.flows(None, all).await.unwrap_or_default();
+        lines.retain(|line| line.offloaded.frames > 0);
+        lines
     }
 
     /// Frames that a worker has received.
