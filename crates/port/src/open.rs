@@ -13,14 +13,13 @@ use crate::settings::Notes;
 use crate::tap::Finders;
 use crate::vxlan::{Groups, Ledger, Node};
 use api::{Kind, PortSpec};
-use std::cell::OnceCell;
 use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use vhost::GuestBounds;
 use xdp::offload::Flows;
 
-/// Opens ports for the same workers, and owns what a worker's ports share.
+/// Opens ports for the same workers, several at a time, and owns what a worker's ports share.
 pub struct Opener {
     workers: usize,
     /// By which number the interfaces that it isolates are known again.
@@ -34,9 +33,9 @@ pub struct Opener {
     /// Where AF_XDP ports note which offloads they switched off.
     offloads: Notes,
     /// Where flows go past the workers.
-    flows: Option<Arc<Flows>>,
+    flows: Mutex<Option<Arc<Flows>>>,
     /// Made for the first port that can use them.
-    transmitters: OnceCell<Result<Transmitters, String>>,
+    transmitters: OnceLock<Result<Transmitters, String>>,
     /// Who gets which tunnel's datagrams.
     groups: Groups,
     /// Which numbers of tunnels' keys are used.
@@ -59,8 +58,8 @@ impl Opener {
             guest_bounds: None,
             confine: || {},
             offloads: Notes::default(),
-            flows: None,
-            transmitters: OnceCell::new(),
+            flows: Mutex::default(),
+            transmitters: OnceLock::new(),
             groups: Groups::default(),
             ledger: Arc::new(Ledger::new(None)),
             ends: Arc::default(),
@@ -101,8 +100,12 @@ impl Opener {
     }
 
     /// Lets flows of ports that are opened from now on go past the workers where ports can ([`crate::PortControl::past`]), or no more.
-    pub fn set_flows(&mut self, flows: Option<Arc<Flows>>) {
-        self.flows = flows;
+    pub fn set_flows(&self, flows: Option<Arc<Flows>>) {
+        *self.flows.lock().unwrap_or_else(PoisonError::into_inner) = flows;
+    }
+
+    fn flows(&self) -> Option<Arc<Flows>> {
+        self.flows.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Notes in this directory, which must outlive a power cut, which sequence numbers of tunnels' keys are used. Without one no tunnel is
@@ -149,7 +152,7 @@ impl Opener {
         self.open_chosen(spec, &Chosen::default())
     }
 
-    /// Opens a port. Blocks for some milliseconds: control thread only.
+    /// Opens a port. Blocks for some milliseconds: control threads only.
     ///
     /// # Errors
     /// Every one names the interface, the step, the cause and a remedy; nothing is left behind.
@@ -159,11 +162,12 @@ impl Opener {
             Kind::Tap(_) => crate::tap::open(common, self.workers, &self.doors, &self.finders),
             Kind::AfPacket(packet) => isolated(common, packet.into(), self.owner, || {
                 // The host is to have every frame of an interface that it shares.
-                let flows = self.flows.as_ref().filter(|_| packet.host != Some(true));
-                crate::af_packet::open(common, self.workers, flows)
+                let flows = self.flows().filter(|_| packet.host != Some(true));
+                crate::af_packet::open(common, self.workers, flows.as_ref())
             }),
             Kind::AfXdp(xdp) => isolated(common, xdp.into(), self.owner, || {
-                let flows = self.flows.as_ref();
+                let flows = self.flows();
+                let flows = flows.as_ref();
                 crate::af_xdp::open((common, xdp), self.workers, &self.offloads, flows, || {
                     self.transmitters()
                 })

@@ -7,13 +7,13 @@
 
 use crate::netns::{Netns, NetnsRef, everywhere};
 use netlink::{Change, Netlink, Offloads};
-use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The namespace of the calling thread; the process's would be that of its first thread.
 const OWN: &str = "/proc/thread-self/ns/net";
@@ -162,12 +162,12 @@ fn is_gone(error: &io::Error) -> bool {
 pub(crate) struct Notes {
     directory: Option<PathBuf>,
     /// Files that ports of this process have.
-    owned: RefCell<BTreeSet<PathBuf>>,
+    owned: Mutex<BTreeSet<PathBuf>>,
 }
 
 impl Notes {
     pub(crate) fn new(directory: PathBuf) -> Self {
-        Self { directory: Some(directory), owned: RefCell::default() }
+        Self { directory: Some(directory), owned: Mutex::default() }
     }
 
     /// What a port changed: nothing yet, but for what it takes over.
@@ -181,7 +181,11 @@ impl Notes {
     /// The port is open: what it took over is its own.
     pub(crate) fn own(&self, changed: &mut Changed) {
         changed.is_taken_over = false;
-        self.owned.borrow_mut().extend(changed.file.clone());
+        self.owned().extend(changed.file.clone());
+    }
+
+    fn owned(&self) -> MutexGuard<'_, BTreeSet<PathBuf>> {
+        self.owned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Puts back what no port has taken over.
@@ -194,7 +198,7 @@ impl Notes {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             entries => entries?,
         };
-        let owned = self.owned.borrow();
+        let owned = self.owned();
         let mut outcome = Ok(());
         for file in entries.flatten().map(|entry| entry.path()) {
             if owned.contains(&file) || file.ends_with(NEW) {

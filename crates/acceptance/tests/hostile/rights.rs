@@ -86,7 +86,14 @@ fn workers_and_all_threads_without_privileges_are_confined() {
     let port = ["port", "add", "sw0", "vm", "--type", "vhost-user", "--server"];
     lab.suiro(&[&port[..], &["--socket", socket.to_str().unwrap()]].concat());
     // As docs/explanation/threat-model lists them; the scout looks at other users' processes, and ends.
-    let privileged = ["suiro-ports", "suiro-steer", "suiro-offload", "suiro-guests", "suiro-scout"];
+    let privileged = [
+        "suiro-ports",
+        "suiro-open",
+        "suiro-steer",
+        "suiro-offload",
+        "suiro-guests",
+        "suiro-scout",
+    ];
     let threads = threads(pid);
     for (name, capabilities, filter) in &threads {
         if privileged.contains(&name.as_str()) {

@@ -6,7 +6,8 @@
 //! | [`unprivileged`] | all that start when privileges are dropped; `vu-*`, one for each guest | what is not in [`NEVER`] |
 //!
 //! Those that hold capabilities make namespaces, mounts and programs, and are not filtered: `suiro-ports`, `suiro-steer`, `suiro-offload`,
-//! `suiro-guests`, and what the ports' thread starts besides (`suiro-underlay`, `suiro-esp`, `suiro-seal`, `suiro-outer`).
+//! `suiro-guests`, and what the ports' thread starts besides (`suiro-open`, `suiro-close`, `suiro-underlay`, `suiro-esp`, `suiro-seal`,
+//! `suiro-outer`).
 //!
 //! Who calls what is in [`NEVER`] is no longer our program: the kernel ends the process by SIGSYS and notes the call in the audit log. The lists
 //! are what strace(1) saw of tests, and what the C library calls for memory, panics and the ends of threads.

@@ -2,6 +2,7 @@
 
 use super::closers::Closers;
 use super::hold::Held;
+use super::openers::{Openers, Opening, Outcome, Wish, open};
 use super::quota::LogQuota;
 use super::vlink::vlink_facts;
 use super::watch::{News, Watch};
@@ -11,7 +12,7 @@ use crate::offload::{Offload, PortNote};
 use api::{Fault, Happening, Kind, Noun, PortSpec, chain};
 use datapath::{Datapath, PortAt, Queues, QueuesError};
 use openflow::{PortConfig, PortNo};
-use port::{Chosen, ControlError, Keep, LinkEvent, NetnsRef, OpenPort, PortControl, PortFacts};
+use port::{ControlError, Keep, LinkEvent, NetnsRef, OpenPort, PortControl, PortFacts};
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -26,6 +27,8 @@ pub(super) struct Entry {
     pub(super) wanted: Wanted,
     admin_up: bool,
     pub(super) open: Option<Opened>,
+    /// While its interface is being opened.
+    opening: Option<Opening>,
     /// What may be said of it.
     quota: LogQuota,
 }
@@ -69,6 +72,12 @@ impl Entry {
         PortNo(self.wanted.at.port)
     }
 
+    /// Whether flows of its kind of port can go past the workers.
+    fn has_rung(&self) -> bool {
+        let has_rung = |spec: &PortSpec| matches!(spec.kind, Kind::AfPacket(_) | Kind::AfXdp(_));
+        matches!(&self.wanted.door, Door::Interface(wanted) if has_rung(&wanted.0))
+    }
+
     fn has_news(&self) -> bool {
         self.control().is_some_and(PortControl::has_news)
     }
@@ -87,7 +96,10 @@ pub struct Keeper {
     board: Arc<Board>,
     pub(super) watch: Watch,
     pub(super) entries: BTreeMap<PortAt, Entry>,
-    pub(super) opener: port::Opener,
+    pub(super) opener: Arc<port::Opener>,
+    openers: Openers,
+    /// How often flows were let past the workers, or no more.
+    era: u64,
     pub(super) owner: u32,
     /// Who has flows past the workers.
     offload: Arc<Offload>,
@@ -105,9 +117,19 @@ impl Keeper {
         Own { directories, ends, offload }: Own,
     ) -> Self {
         let (workers, bells) = (datapath.worker_stats().len(), datapath.bells());
-        let mut watch = Watch::new(wake);
+        let mut watch = Watch::new(wake.clone());
         watch.add(None);
         let Directories { rings, offloads, ledger, owner } = directories;
+        let opener = port::Opener::new(workers)
+            .with_records(rings)
+            .with_offloads(offloads)
+            .with_ledger(ledger)
+            .with_owner(owner)
+            .with_guest_bounds(guest_bounds())
+            .with_confined_guests(host::confine::unprivileged_where_possible)
+            .with_ends(ends)
+            .with_bells(bells);
+        let opener = Arc::new(opener);
         Self {
             datapath,
             board,
@@ -115,15 +137,9 @@ impl Keeper {
             entries: BTreeMap::new(),
             owner,
             offload,
-            opener: port::Opener::new(workers)
-                .with_records(rings)
-                .with_offloads(offloads)
-                .with_ledger(ledger)
-                .with_owner(owner)
-                .with_guest_bounds(guest_bounds())
-                .with_confined_guests(host::confine::unprivileged_where_possible)
-                .with_ends(ends)
-                .with_bells(bells),
+            openers: Openers::new(opener.clone(), wake),
+            era: 0,
+            opener,
             next_retry: Instant::now() + RETRY,
             held: Held::default(),
             closers: Closers::default(),
@@ -133,8 +149,14 @@ impl Keeper {
     /// Serves until told to stop.
     pub fn run(mut self, inbox: &Receiver<Request>) {
         loop {
+            while let Some(outcome) = self.openers.done() {
+                self.opened(outcome);
+            }
             match inbox.try_recv() {
                 Ok(Request::Stop(keep, done)) => {
+                    while let Some(outcome) = self.openers.wait() {
+                        self.opened(outcome);
+                    }
                     self.close_all(keep);
                     drop(self);
                     let _ = done.send(());
@@ -148,10 +170,15 @@ impl Keeper {
     }
 
     fn take(&mut self, request: Request) {
+        let at = request.port();
+        let opening = at.and_then(|at| self.entries.get_mut(&at)?.opening.as_mut());
+        if let Some(opening) = opening {
+            return opening.put_off(request);
+        }
         // A caller that no longer listens has gone; its request stands.
         let tell = |answer: Answer, result| drop(answer.send(result));
         match request {
-            Request::Add(wanted, on_failure, answer) => tell(answer, self.add(*wanted, on_failure)),
+            Request::Add(wanted, on_failure, answer) => self.add(*wanted, on_failure, answer),
             Request::Remove(at, keep, detached, answer) => {
                 self.remove(at, keep, answer);
                 let _ = detached.send(());
@@ -191,37 +218,65 @@ impl Keeper {
         }
     }
 
-    fn add(&mut self, wanted: Wanted, on_failure: OnFailure) -> Result<(), Fault> {
+    fn add(&mut self, wanted: Wanted, on_failure: OnFailure, answer: Answer) {
         let at = wanted.at;
         let admin_up = !wanted.config.contains(PortConfig::PORT_DOWN);
-        if let Door::Interface(wanted) = &wanted.door {
-            self.watch.add(netns_of(&wanted.0).as_ref());
-        }
         wanted.switch.set_queues(PortNo(at.port), wanted.queues.clone());
-        let waits_for_peer = matches!(wanted.door, Door::Vlink { .. });
-        self.entries.insert(at, Entry { wanted, admin_up, open: None, quota: LogQuota::default() });
-        let opened = self.try_open(at);
-        match opened {
+        let (door, label) = (wanted.door.clone(), wanted.label.clone());
+        let quota = LogQuota::default();
+        let mut entry = Entry { wanted, admin_up, open: None, opening: None, quota };
+        let Door::Interface(wanted) = door else {
+            self.entries.insert(at, entry);
             // The other end of a vlink cannot be there before this one: that is no failure.
-            Err(_) if waits_for_peer => Ok(()),
-            Err(fault) if on_failure == OnFailure::Forget => {
-                if let Some(entry) = self.entries.remove(&at) {
-                    entry.wanted.switch.remove_port(entry.number());
-                }
-                self.board.lock().remove(&at);
-                Err(fault)
-            }
-            result => result,
+            let _ = self.try_open(at);
+            return drop(answer.send(Ok(())));
+        };
+        entry.opening = Some(Opening::new(on_failure, answer));
+        self.entries.insert(at, entry);
+        let (spec, chosen) = *wanted;
+        self.watch.add(netns_of(&spec).as_ref());
+        self.openers.open(Wish { at, label, spec, chosen, era: self.era });
+    }
+
+    /// The interface of a new port is open, or cannot be had.
+    fn opened(&mut self, Outcome { at, era, opened }: Outcome) {
+        let Some(entry) = self.entries.get_mut(&at) else { return };
+        let Some(opening) = entry.opening.take() else { return };
+        let entry = &self.entries[&at];
+        let is_of_before = era != self.era && entry.has_rung();
+        let opened = opened.and_then(|open| self.attach(entry, open));
+        let result = self.show(at, opened);
+        if is_of_before && result.is_ok() {
+            self.reopen(at, "flows go past the workers, or no more");
         }
+        if result.is_err() && opening.on_failure() == OnFailure::Forget {
+            if let Some(entry) = self.entries.remove(&at) {
+                entry.wanted.switch.remove_port(entry.number());
+            }
+            self.board.lock().remove(&at);
+        }
+        opening.end(result).into_iter().for_each(|request| self.take(request));
     }
 
     /// Opens a port that is not open; the board and the switch show what came of it.
     fn try_open(&mut self, at: PortAt) -> Result<(), Fault> {
         let Some(entry) = self.entries.get(&at) else { return Ok(()) };
         let opened = match &entry.wanted.door {
-            Door::Interface(wanted) => self.open_interface(entry, &wanted.0, &wanted.1),
+            Door::Interface(wanted) => {
+                let open = open(&self.opener, &entry.wanted.label, (&wanted.0, &wanted.1));
+                open.and_then(|open| self.attach(entry, open))
+            }
             Door::Vlink { .. } => self.join(at),
         };
+        self.show(at, opened)
+    }
+
+    /// The board and the switch show what came of opening a port.
+    fn show(
+        &mut self,
+        at: PortAt,
+        opened: Result<(Opened, PortFacts), Fault>,
+    ) -> Result<(), Fault> {
         let fault = opened.as_ref().err().cloned();
         match opened {
             Ok((opened, facts)) => self.came_up(at, opened, facts),
@@ -230,17 +285,10 @@ impl Keeper {
         fault.map_or(Ok(()), Err)
     }
 
-    fn open_interface(
-        &self,
-        entry: &Entry,
-        spec: &PortSpec,
-        chosen: &Chosen,
-    ) -> Result<(Opened, PortFacts), Fault> {
+    /// Hands an open port to the workers.
+    fn attach(&self, entry: &Entry, open: OpenPort) -> Result<(Opened, PortFacts), Fault> {
         let label = &entry.wanted.label;
-        let OpenPort { facts, rx, tx, control } = self
-            .opener
-            .open_chosen(spec, chosen)
-            .map_err(|error| Fault::new(label, error.step(), chain(&error), error.remedy()))?;
+        let OpenPort { facts, rx, tx, control } = open;
         let attached =
             self.datapath.attach(entry.wanted.at, Queues { rx, tx, mtu: facts.longest() });
         attached
@@ -298,12 +346,11 @@ impl Keeper {
     fn set_flows(&mut self, flows: Option<Arc<Flows>>) {
         let keep = if flows.is_some() { Keep::Interface } else { Keep::Nothing };
         self.opener.set_flows(flows);
-        let has_rung = |spec: &PortSpec| matches!(spec.kind, Kind::AfPacket(_) | Kind::AfXdp(_));
-        let is_concerned = |entry: &Entry| matches!(&entry.wanted.door, Door::Interface(wanted) if has_rung(&wanted.0));
+        self.era += 1;
         let concerned: Vec<PortAt> = self
             .entries
             .iter()
-            .filter(|(_, entry)| entry.open.is_some() && is_concerned(entry))
+            .filter(|(_, entry)| entry.open.is_some() && entry.has_rung())
             .map(|(&at, _)| at)
             .collect();
         for at in concerned {
@@ -508,7 +555,8 @@ impl Keeper {
     }
 
     fn open_where(&mut self, which: impl Fn(&Entry) -> bool) {
-        let waiting = |entry: &Entry| entry.open.is_none() && which(entry);
+        let waiting =
+            |entry: &Entry| entry.open.is_none() && entry.opening.is_none() && which(entry);
         let found: Vec<PortAt> =
             self.entries.iter().filter(|(_, entry)| waiting(entry)).map(|(&at, _)| at).collect();
         for at in found {

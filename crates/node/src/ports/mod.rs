@@ -2,8 +2,8 @@
 //!
 //! **Question answered**: which interface is under each port now, and what happens when it comes, changes or goes?
 //!
-//! One thread opens, watches and closes every interface. It is the only one that keeps privileges after the start
-//! ([`crate::host::privilege`]), and everything that may block for milliseconds in the kernel happens on it.
+//! One thread owns the table and watches every interface. It keeps privileges after the start ([`crate::host::privilege`]). What may block for
+//! milliseconds in the kernel happens on it, or, where one opens or closes an interface, on a thread that it starts: others' ports go on meanwhile.
 //!
 //! ## Invariants
 //!
@@ -18,6 +18,7 @@ mod closers;
 mod hold;
 mod isolated;
 mod keeper;
+mod openers;
 mod quota;
 mod vlink;
 mod watch;
@@ -140,6 +141,30 @@ enum Request {
     Stop(Keep, oneshot::Sender<()>),
 }
 
+impl Request {
+    /// The port that it is about, if it must be open for it, or known not to be.
+    fn port(&self) -> Option<PortAt> {
+        match self {
+            Self::Remove(at, ..) | Self::Reload(at, _) | Self::Faulted(at, _) => Some(*at),
+            Self::Change(to, ..) => Some(to.at),
+            _ => None,
+        }
+    }
+}
+
+/// What a thread has begun, and will tell of.
+pub struct UnderWay(oneshot::Receiver<Result<(), Fault>>);
+
+impl UnderWay {
+    /// Waits for it.
+    ///
+    /// # Errors
+    /// It failed.
+    pub async fn done(self) -> Result<(), Fault> {
+        self.0.await.unwrap_or_else(|_| Err(ended()))
+    }
+}
+
 /// The handle of the thread.
 pub struct Ports {
     requests: Sender<Request>,
@@ -147,7 +172,7 @@ pub struct Ports {
     board: Arc<Board>,
     ends: Arc<Ends>,
     /// Of ports that were removed: whether their interfaces are let go.
-    going: Mutex<Vec<oneshot::Receiver<Result<(), Fault>>>>,
+    going: Mutex<Vec<UnderWay>>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -182,19 +207,31 @@ impl Ports {
     /// # Errors
     /// Why it cannot be opened now; with [`OnFailure::Keep`] it is wanted all the same.
     pub async fn add(&self, wanted: Wanted, on_failure: OnFailure) -> Result<(), Fault> {
-        self.ask(|answer| Request::Add(Box::new(wanted), on_failure, answer)).await
+        self.begin_to_add(wanted, on_failure).done().await
     }
 
-    /// Removes a port from its switch. Its interface goes meanwhile: [`Ports::gone`] waits for it.
-    pub async fn remove(&self, at: PortAt, keep: Keep) {
+    /// The same, while others are opened, too.
+    pub fn begin_to_add(&self, wanted: Wanted, on_failure: OnFailure) -> UnderWay {
+        let (answer, answered) = oneshot::channel();
+        self.send(Request::Add(Box::new(wanted), on_failure, answer));
+        UnderWay(answered)
+    }
+
+    /// Removes a port from its switch, while its interface goes.
+    pub async fn remove(&self, at: PortAt, keep: Keep) -> UnderWay {
         let ((detached, is_detached), (answer, is_gone)) = (oneshot::channel(), oneshot::channel());
-        self.going.lock().unwrap_or_else(PoisonError::into_inner).push(is_gone);
         self.send(Request::Remove(at, keep, detached, answer));
-        // A thread that has ended is reported by `gone`.
+        // A thread that has ended is reported by what is under way.
         let _ = is_detached.await;
+        UnderWay(is_gone)
     }
 
-    /// Waits until the interfaces of all ports that were removed are let go, so that they may be had again.
+    /// Notes an interface that goes meanwhile: [`Ports::gone`] waits for it.
+    pub fn goes(&self, going: UnderWay) {
+        self.going.lock().unwrap_or_else(PoisonError::into_inner).push(going);
+    }
+
+    /// Waits until all interfaces that were [noted](Ports::goes) are let go, so that they may be had again.
     ///
     /// # Errors
     /// The kernel refuses to remove one; the port is gone all the same.
@@ -205,7 +242,7 @@ impl Ports {
         };
         let mut result = Ok(());
         for gone in going {
-            result = result.and(gone.await.unwrap_or_else(|_| Err(ended())));
+            result = result.and(gone.done().await);
         }
         result
     }
@@ -318,7 +355,7 @@ impl Ports {
     async fn ask(&self, request: impl FnOnce(Answer) -> Request) -> Result<(), Fault> {
         let (answer, answered) = oneshot::channel();
         self.send(request(answer));
-        answered.await.unwrap_or_else(|_| Err(ended()))
+        UnderWay(answered).done().await
     }
 
     fn send(&self, request: Request) {

@@ -7,7 +7,7 @@ use super::Node;
 use super::directory::{Member, MemberPort};
 use super::numbers::Numbers;
 use super::owner::Owner;
-use crate::ports::OnFailure;
+use crate::ports::{OnFailure, UnderWay};
 use crate::refusal::{Refusal, Why};
 use api::{Fault, SwitchSpec};
 use openflow::PortConfig;
@@ -40,12 +40,32 @@ impl Node {
 
     /// Opens its ports and calls its controllers. What cannot be had now is tried again later.
     pub(super) async fn open_for_service(&self, member: &Arc<Member>, arrival: &Arrival) {
+        let opening = self.begin_to_open(member, arrival).await;
+        self.serve(member, opening).await;
+    }
+
+    /// Begins to open its ports, together. [`Node::serve`] comes next.
+    pub(super) async fn begin_to_open(
+        &self,
+        member: &Arc<Member>,
+        arrival: &Arrival,
+    ) -> Vec<UnderWay> {
+        let mut opening = Vec::new();
         for (port, config) in &arrival.ports {
             self.store.put_number(&arrival.spec.name, &port.spec.name, port.number);
-            // The fault is the port's state, and logged by the ports' thread.
-            let _ = self.open_port(member, port, *config, OnFailure::Keep).await;
+            let wanted = self.wanted(member, &port.spec.name, &port.spec, *config).await;
+            opening.push(self.ports.begin_to_add(wanted, OnFailure::Keep));
         }
         self.store.put_numbers(&arrival.spec.name, &member.state().numbers.to_bytes());
+        opening
+    }
+
+    /// Waits for its ports and calls its controllers.
+    pub(super) async fn serve(&self, member: &Arc<Member>, opening: Vec<UnderWay>) {
+        for port in opening {
+            // The fault is the port's state, and logged by the ports' thread.
+            let _ = port.done().await;
+        }
         member.switch.publish();
         if let Err(Fault { thing, step, cause, remedy, .. }) = self.join(member).await {
             tracing::error!(remedy, "{thing}: {step}: {cause}; trying on");

@@ -84,7 +84,7 @@ impl Node {
     /// # Errors
     /// As for making or changing one.
     pub async fn ensure_port(&self, switch: &str, keys: Keys) -> Result<(PortView, Came), Refusal> {
-        let change = self.change.of(switch).await;
+        let mut change = self.change.of(switch).await;
         let member = self.member(switch)?;
         let named = keys.get("name").and_then(Value::as_str).map(str::parse::<PortName>);
         let there = named.and_then(Result::ok).and_then(|name| member.port(&name));
@@ -101,7 +101,7 @@ impl Node {
                 }
                 (name, Came::Before)
             }
-            None => (self.make_port(&member, keys).await?, Came::New),
+            None => (self.make_port(&member, keys, &mut change).await?, Came::New),
         };
         drop(change);
         self.saved(&label(switch, &name)).await?;

@@ -18,6 +18,7 @@ mod arrival;
 mod asides;
 mod captures;
 mod change;
+mod claims;
 mod directory;
 mod ensure;
 mod everything;
@@ -74,6 +75,7 @@ use crate::steer::{Controllers, Steer};
 use crate::store::Store;
 use crate::switch::EntryBudget;
 use api::{Fault, PortName, TlsSpec, chain};
+use claims::Claims;
 use datapath::{Datapath, Events};
 use directory::{Directory, Member, MemberPort};
 use port::Keep;
@@ -150,6 +152,8 @@ pub struct Node {
     store: Store,
     feed: Feed,
     directory: Arc<Directory>,
+    /// What ports that come or go have of the host.
+    claims: Claims,
     /// What owners declare.
     parts: parts::Shelf,
     guests: Arc<Guests>,
@@ -217,6 +221,7 @@ impl Node {
             lookouts: Lookouts::default(),
             things: things::Shelf::default(),
             change: turns::Turns::default(),
+            claims: Claims::default(),
             tls,
             pump: Mutex::new(Some(pump)),
             secret: start::random_secret(),
@@ -322,6 +327,7 @@ impl Node {
                 taken.add_port(&state.spec.name, name, &port.spec, &port.owner.place());
             }
         }
+        self.claims.add_to(&mut taken);
         taken
     }
 

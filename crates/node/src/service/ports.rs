@@ -4,7 +4,8 @@ use super::Node;
 use super::change::PortChange;
 use super::directory::{Member, MemberPort};
 use super::owner::Owner;
-use crate::ports::OnFailure;
+use super::turns::Turn;
+use crate::ports::{OnFailure, UnderWay};
 use crate::refusal::{Refusal, Why};
 use api::{Fault, KeyFaults, Keys, PortName, PortPatch, PortSpec, PortView};
 use openflow::{Mac, PortConfig, PortFeatures, PortMod, PortNo};
@@ -28,8 +29,8 @@ impl Node {
     /// # Errors
     /// It cannot be right, contradicts another one, or cannot be opened now; or it is made but not saved.
     pub async fn add_port(&self, switch: &str, keys: Keys) -> Result<PortView, Refusal> {
-        let change = self.change.of(switch).await;
-        let name = self.make_port(&self.member(switch)?, keys).await?;
+        let mut change = self.change.of(switch).await;
+        let name = self.make_port(&self.member(switch)?, keys, &mut change).await?;
         drop(change);
         self.saved(&label(switch, &name)).await?;
         self.port(switch, &name)
@@ -40,12 +41,15 @@ impl Node {
         &self,
         member: &Arc<Member>,
         keys: Keys,
+        change: &mut Turn<'_>,
     ) -> Result<PortName, Refusal> {
         let shown = keys.get("name").and_then(|name| name.as_str()).unwrap_or("without a name");
         let thing = label(&member.name(), shown);
         let spec = PortSpec::read(keys).map_err(|faults| misread(&thing, &faults))?;
         let name = spec.name.clone();
         self.taken().check_port(&member.name(), &name, &spec)?;
+        let _claim = self.claims.claim(&member.name(), &name, &spec);
+        change.let_others();
         let new = NewPort { spec, config: PortConfig::empty(), on_failure: OnFailure::Forget };
         self.place_port(member, new, &Owner::Api).await?;
         Ok(name)
@@ -79,20 +83,26 @@ impl Node {
         Ok(())
     }
 
-    /// Takes a port from its switch; a TAP goes with it.
+    /// Takes a port from its switch; a TAP goes with it. Returns when its interface is gone.
     pub(super) async fn drop_port(&self, member: &Member, name: &PortName) -> Result<(), Refusal> {
         let number = member.state().ports.get(name).map(|port| port.number);
-        self.take_off_port(member, name).await;
+        let going = self.detach_port(member, name).await;
         number.iter().for_each(|number| self.store.forget_port(&member.name(), name, *number));
-        self.ports.gone().await.map_err(|fault| Refusal::new(Why::Impossible, fault))
+        let Some(going) = going else { return Ok(()) };
+        going.done().await.map_err(|fault| Refusal::new(Why::Impossible, fault))
     }
 
     /// The same, but its number stays remembered, and its interface goes meanwhile.
     pub(super) async fn take_off_port(&self, member: &Member, name: &PortName) {
-        let removed = member.state().ports.remove(name);
-        let Some(port) = removed else { return };
-        self.ports.remove(member.at(port.number), Keep::Nothing).await;
+        let going = self.detach_port(member, name).await;
+        going.into_iter().for_each(|going| self.ports.goes(going));
+    }
+
+    async fn detach_port(&self, member: &Member, name: &PortName) -> Option<UnderWay> {
+        let port = member.state().ports.remove(name)?;
+        let going = self.ports.remove(member.at(port.number), Keep::Nothing).await;
         member.switch.publish();
+        Some(going)
     }
 
     /// Waits until the interfaces of ports that were taken off are gone. What does not go as it should is gone all the same.
@@ -105,13 +115,15 @@ impl Node {
     /// # Errors
     /// There is none of that name or number, it is the file's, or it is gone but that is not saved.
     pub async fn remove_port(&self, switch: &str, key: &str) -> Result<(), Refusal> {
-        let change = self.change.of(switch).await;
+        let mut change = self.change.of(switch).await;
         let member = self.member(switch)?;
         let (name, port) = member.port(key).ok_or_else(|| Refusal::no_port(switch, key))?;
         let thing = label(switch, &name);
         port.owner.must_be_api(&thing, "remove it")?;
+        let claim = self.claims.claim(&member.name(), &name, &port.spec);
+        change.let_others();
         let removed = self.drop_port(&member, &name).await;
-        drop(change);
+        drop((change, claim));
         self.saved(&thing).await?;
         removed
     }

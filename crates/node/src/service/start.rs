@@ -10,12 +10,15 @@ use super::parts::KeptPart;
 use super::plan::{Forgettable, KeptThings, Plan, PlannedPort, PlannedSwitch, plan};
 use crate::config::Config;
 use crate::journal::Change;
+use crate::ports::UnderWay;
 use crate::store::{Kept, StoreError};
 use api::{Fault, PortNumber, SwitchName};
 use openflow::PortConfig;
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::Arc;
+use tokio::task::JoinSet;
 
 /// Rules handed to a switch at a time while it is restored: memory stays bounded whatever the store holds.
 const PORTION: usize = 10_000;
@@ -57,7 +60,7 @@ impl Node {
     /// # Errors
     /// The store contradicts the file, or cannot be read.
     pub async fn restore(
-        &self,
+        self: &Arc<Self>,
         config: &Config,
         kept: &Kept,
         on_conflict: OnConflict,
@@ -80,9 +83,15 @@ impl Node {
             let rules = kept.rules_up_to(planned.name(), MANY_RULES)?;
             Ok::<_, StoreError>(weight(ports, rules))
         };
+        let mut serving = JoinSet::new();
         for planned in lightest_first(&found.switches, weight)? {
-            self.restore_switch(planned, kept).await?;
+            let (member, opening) = self.restore_switch(planned, kept).await?;
+            // It does not wait for others' rules, nor they for its ports.
+            let node = self.clone();
+            serving.spawn(async move { node.serve(&member, opening).await });
         }
+        // One that panicked has said so.
+        while serving.join_next().await.is_some() {}
         self.settle_parts(&parts, kept).await?;
         self.offload.adopt().await.unwrap_or_else(|fault| tracing::warn!("{fault}"));
         self.ports.release_others();
@@ -134,7 +143,11 @@ impl Node {
     }
 
     /// What is declared of a switch comes first: what a controller made of it later is in the store, and wins.
-    async fn restore_switch(&self, planned: &PlannedSwitch, kept: &Kept) -> Result<(), StoreError> {
+    async fn restore_switch(
+        &self,
+        planned: &PlannedSwitch,
+        kept: &Kept,
+    ) -> Result<(Arc<Member>, Vec<UnderWay>), StoreError> {
         let name = planned.name();
         let arrival = arrival(planned, &port_configs(kept, name)?);
         let member = self.arrive(&arrival);
@@ -153,8 +166,8 @@ impl Node {
             let named = named(&member.switch).into_iter().filter_map(PortNumber::new);
             named.for_each(|number| member.state().numbers.note(number, true));
         }
-        self.open_for_service(&member, &arrival).await;
-        Ok(())
+        let opening = self.begin_to_open(&member, &arrival).await;
+        Ok((member, opening))
     }
 
     fn restore_rules(&self, member: &Member, kept: &Kept) -> Result<(), StoreError> {

@@ -234,7 +234,8 @@ impl Node {
         let ports: Vec<PortAt> =
             member.state().ports.values().map(|port| member.at(port.number)).collect();
         for at in ports {
-            self.ports.remove(at, keep).await;
+            let going = self.ports.remove(at, keep).await;
+            self.ports.goes(going);
         }
         if !member.state().spec.offload_policy.is_empty() {
             self.renew_policies();

@@ -6,7 +6,6 @@
 use crate::netns::Netns;
 use crate::past::chain;
 use crate::sys::ioctl;
-use std::cell::OnceCell;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -17,7 +16,7 @@ use xdp::outer::{Outer, Way};
 
 /// The programs of a node's TAPs.
 #[derive(Default)]
-pub(crate) struct Finders(OnceCell<Sender<Weak<Finder>>>);
+pub(crate) struct Finders(OnceLock<Sender<Weak<Finder>>>);
 
 /// The program of one TAP, which goes with the port.
 pub(super) struct Finder {

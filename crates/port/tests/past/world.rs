@@ -83,7 +83,7 @@ impl<P: Under> World<P> {
 
     /// Both ports, each told to the provider.
     pub fn open(&mut self) -> [OpenPort; 2] {
-        let mut opener = Opener::new(1);
+        let opener = Opener::new(1);
         opener.set_flows(Some(self.flows.clone()));
         [("a", 1), ("b", 2)].map(|(guest, port)| {
             let opened = opener.open(&self.lab.spec(P::KIND, guest)).unwrap();
