@@ -37,6 +37,8 @@ struct Vlink {
 pub(crate) struct Collector<'c, 'a> {
     pub(crate) now: Nanos,
     pub(crate) switch: &'c LocalSwitch,
+    /// All of them.
+    pub(crate) switches: &'c [Option<LocalSwitch>],
     pub(crate) tx: Transmit<'a>,
     /// What the switch drops.
     pub(crate) verdicts: &'c mut Drops,
@@ -147,13 +149,26 @@ impl<'a> Collector<'_, 'a> {
         *self.top = self.crossings.highest_spare().map_or(base, |highest| base.max(highest + 1));
     }
 
+    /// Whether the switch where a frame came in may have so many more copies made of it.
+    fn is_allowed(&self, origin: u8, copies: usize) -> bool {
+        let came_in = self.crossings.past(origin).switch;
+        let came_in = self.switches.get(came_in.0 as usize).and_then(Option::as_ref);
+        came_in.is_none_or(|switch| switch.allowance.take(copies as u64, self.now))
+    }
+
     /// Those of a packet's outputs for which the frame that it came from may still be copied, behind a vlink; the others are counted as lost.
     fn paid<'p>(&mut self, index: usize, packet: &Packet<'_>, ports: &'p [PortNo]) -> &'p [PortNo] {
         if self.hops == 0 {
             return ports;
         }
         let origin = self.origin(self.heads[index]);
-        let (paid, unpaid) = ports.split_at(self.crossings.pay(origin, ports.len()));
+        // The first copy is the frame itself.
+        let more = ports.len() - usize::from(self.copies[index] == 0);
+        let paid = match more == 0 || self.is_allowed(origin, more) {
+            true => self.crossings.pay(origin, ports.len()),
+            false => 0,
+        };
+        let (paid, unpaid) = ports.split_at(paid);
         unpaid.iter().for_each(|_| self.lose_one(index, packet, DropReason::TooManyCopies));
         paid
     }

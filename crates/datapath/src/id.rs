@@ -3,7 +3,7 @@
 pub use port::{PortAt, SwitchId};
 
 /// Index of a switch in every worker's table, chosen by the control thread.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub(crate) struct SwitchIx(pub(crate) u32);
 
 /// Index of a port in every worker's table, chosen by the control thread.

@@ -47,7 +47,7 @@
 //! * **Order.** Frames of one flow leave each destination in the order in which they came, whatever memory runs out and whatever
 //!   worker the flow moves to.
 //! * **Bounds.** One received frame causes at most 512 deliveries over vlinks, 16 in a row, and in each switch the copies that
-//!   `flow` allows a program, whatever else is in the batch. All memory is allocated at start and attach; only when a tree of
+//!   `flow` allows a program, whatever else is in the batch. Copies behind vlinks are 64 a received frame on average (`allowance`). All memory is allocated at start and attach; only when a tree of
 //!   switches holds more than 608 edited copies of one batch at once are further ones dropped (`too_many_copies`).
 //! * **One verdict.** Bytes, order, counters and losses are the same whatever rung takes a frame.
 //! * **Conservation.** A frame is lost in one call, [`port::Drops::lose`], with its bytes at hand. Per switch: received + packet-outs = sent + dropped (each with its reason) + packet-ins, counted in copies.
@@ -57,6 +57,7 @@
 //! * **Faults stay where they are.** A source that fails is parked and reported. A panic costs the round's frames: the worker goes
 //!   on with its ports and an empty cache, and who panics repeatedly is parked.
 
+mod allowance;
 mod backlog;
 mod clock;
 mod collect;

@@ -1,5 +1,6 @@
 //! A worker's own view of switches and ports: dense tables, no hashing, no sharing.
 
+use crate::allowance::Allowance;
 use crate::counters::SwitchBlock;
 use crate::id::{PortIx, SwitchIx};
 use crate::pending::Chain;
@@ -101,6 +102,8 @@ impl LocalPort {
 pub(crate) struct LocalSwitch {
     pub(crate) shared: Arc<SwitchShared>,
     pub(crate) ports: PortMap,
+    /// Copies of frames that came in here.
+    pub(crate) allowance: Allowance,
 }
 
 impl LocalSwitch {
@@ -183,6 +186,13 @@ impl World {
         self.ports.len()
     }
 
+    /// A switch received frames.
+    #[inline]
+    pub(crate) fn earn(&self, ix: SwitchIx, frames: u64) {
+        self.switch(ix).into_iter().for_each(|switch| switch.allowance.earn(frames));
+    }
+
+    #[inline]
     pub(crate) fn switch(&self, ix: SwitchIx) -> Option<&LocalSwitch> {
         self.switches.get(ix.0 as usize)?.as_ref()
     }
@@ -197,7 +207,11 @@ impl World {
 
     /// Puts a switch in place.
     pub(crate) fn add_switch(&mut self, ix: SwitchIx, shared: Arc<SwitchShared>) {
-        put(&mut self.switches, ix.0, LocalSwitch { shared, ports: PortMap::default() });
+        put(
+            &mut self.switches,
+            ix.0,
+            LocalSwitch { shared, ports: PortMap::default(), allowance: Allowance::default() },
+        );
     }
 
     /// Takes a switch out.

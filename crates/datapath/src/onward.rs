@@ -32,6 +32,8 @@ const KEPT: usize = 10 << 10;
 /// A frame's past: what a pass says of frames that wait after it.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Past {
+    /// Where it came in.
+    pub(crate) switch: SwitchIx,
     /// Of the port that it came in by.
     pub(crate) lane: u8,
     /// Passes behind it.
@@ -43,7 +45,7 @@ impl Past {
     pub(crate) fn at(switch: SwitchIx, port: u32) -> Self {
         // Fibonacci hashing: neighbours in number are not neighbours in lane.
         let mixed = (switch.0 ^ port.rotate_left(16)).wrapping_mul(0x9e37_79b9);
-        Self { lane: (mixed >> 26) as u8 % LANES as u8, passes: 0 }
+        Self { switch, lane: (mixed >> 26) as u8 % LANES as u8, passes: 0 }
     }
 }
 
@@ -157,7 +159,7 @@ mod tests {
 
     fn push(onward: &mut Onward, lane: u8, switch: u32, frame: &[u8]) -> bool {
         let (head, body) = frame.split_at(frame.len() / 2);
-        let past = Past { lane, passes: 0 };
+        let past = Past { lane, ..Past::default() };
         onward.push(place(switch), past, (head, Body::private(body), &Offload::default()))
     }
 

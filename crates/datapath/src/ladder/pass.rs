@@ -136,6 +136,7 @@ impl<C: Clock> Engine<C> {
     ) -> Done {
         if matches!(work, Work::Tables) {
             self.took(Rung::Pass, frames.received);
+            self.world.earn(switch, frames.received.frames);
         }
         let first = frames.packets.first().map(|packet| packet.in_port());
         let past = Past::at(switch, first.unwrap_or_default());
@@ -384,6 +385,7 @@ impl<C: Clock> Pass<'_, '_, C> {
         let mut collector = Collector {
             now: self.now,
             switch,
+            switches: self.switches,
             tx,
             verdicts,
             heads: places,

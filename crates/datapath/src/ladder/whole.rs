@@ -39,6 +39,7 @@ impl<C: Clock> Engine<C> {
         // Frames and slots must be the same ones: the batch is sent by its slots.
         let may_be_whole = may_be_whole && frames.runts == 0;
         let sum = frames.received;
+        self.world.earn(round.switch, sum.frames);
         // Of a batch that has crossed vlinks whole, this is where it came out of the last one.
         let past = Past::at(round.switch, round.in_port());
         self.scratch.crossings.set_past(std::iter::repeat(past));

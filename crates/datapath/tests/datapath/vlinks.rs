@@ -102,8 +102,8 @@ fn in_port_is_the_far_end_and_metadata_stays_behind() {
     assert_eq!((rig.line(2, 10).take().len(), rig.line(2, 11).take().len()), (1, 0));
 }
 
-#[test]
-fn a_loop_of_flooding_switches_ends() {
+/// Two flooding switches that four vlinks join, and how many frames crossed those.
+fn flooding_loop() -> (Rig, impl Fn(&Rig) -> u64) {
     let mut rig = Rig::new(1);
     for switch in [1, 2] {
         rig.switch(switch, &[10], &[(1, vec![], vec![Action::Output(Output::Flood)])]);
@@ -111,15 +111,31 @@ fn a_loop_of_flooding_switches_ends() {
     for port in 1..=4 {
         rig.vlink(at(1, port), at(2, port));
     }
-    rig.line(1, 10).pass((0..32).map(|i| udp(i, 0, 0)));
+    let ends = || [1, 2].into_iter().flat_map(|switch| (1..=4).map(move |port| (switch, port)));
+    (rig, move |rig| ends().map(|(switch, port)| rig.traffic(switch, port).0).sum())
+}
+
+#[test]
+fn a_loop_of_flooding_switches_ends() {
+    let (rig, crossed) = flooding_loop();
+    rig.line(1, 10).pass((0..8).map(|i| udp(i, 0, 0)));
     let dropped = |reason| rig.drops(1, reason) + rig.drops(2, reason);
     assert!(dropped(DropReason::TooManyCopies) > 0, "each frame may cause 512 deliveries");
-    let delivered: u64 = [1, 2]
-        .iter()
-        .flat_map(|&switch| (1..=4).map(move |port| (switch, port)))
-        .map(|(s, p)| rig.traffic(s, p).0)
-        .sum();
-    assert_eq!(delivered, 32 * 512);
+    assert_eq!(crossed(&rig), 8 * 512);
+}
+
+#[test]
+fn a_storm_in_a_loop_has_what_its_frames_earn_and_no_more() {
+    let (rig, crossed) = flooding_loop();
+    for _ in 0..100 {
+        rig.line(1, 10).pass((0..32).map(|i| udp(i, 0, 0)));
+    }
+    // Four of each frame leave its own switch; three more copies make four that go on.
+    let (frames, saved) = (3200, 32_768);
+    let most = 4 * frames + (saved + 64 * frames) * 4 / 3;
+    let crossed = crossed(&rig);
+    assert!((most / 4..=most).contains(&crossed), "{crossed} of {most}");
+    assert!(crossed < frames * 512 / 4, "without that bound it would be four times as many");
 }
 
 #[test]

@@ -1,0 +1,86 @@
+//! How many copies of its frames a switch may have others make, on average: what a loop of flooding switches costs everybody else.
+//!
+//! A received frame earns [`EACH`], a second [`A_SECOND`]. A copy behind a vlink beyond the frame itself is paid from that. So a path costs nothing,
+//! however long it is, and one flood over hundreds of switches is paid from what was saved, up to [`SAVED`]. Without one left a frame is not
+//! multiplied: all copies of it that a switch would send are dropped (`too_many_copies`).
+
+use flow::Nanos;
+use std::cell::Cell;
+
+/// Copies that a frame earns.
+const EACH: u64 = 64;
+/// Copies that a second earns. Chosen: some 2 % of a core.
+const A_SECOND: u64 = 100_000;
+/// Nanoseconds that earn one.
+const EARNS_ONE: u64 = 1_000_000_000 / A_SECOND;
+/// Most that are saved. Chosen: a batch of floods over 300 switches, each of three ports; some 5 ms of a core.
+const SAVED: u64 = 32_768;
+
+/// What one switch has left at one worker.
+pub(crate) struct Allowance {
+    left: Cell<u64>,
+    /// Until when time has been counted.
+    at: Cell<Nanos>,
+}
+
+impl Default for Allowance {
+    fn default() -> Self {
+        Self { left: Cell::new(SAVED), at: Cell::default() }
+    }
+}
+
+impl Allowance {
+    /// Frames were received.
+    #[inline]
+    pub(crate) fn earn(&self, frames: u64) {
+        self.left.set((self.left.get() + EACH * frames).min(SAVED));
+    }
+
+    /// Takes so many copies, if there are as many.
+    pub(crate) fn take(&self, copies: u64, now: Nanos) -> bool {
+        let elapsed = now.since(self.at.get());
+        let earned = elapsed / EARNS_ONE;
+        if earned > 0 {
+            self.left.set(self.left.get().saturating_add(earned).min(SAVED));
+            self.at.set(Nanos(now.0 - elapsed % EARNS_ONE));
+        }
+        let left = self.left.get().checked_sub(copies);
+        left.into_iter().for_each(|left| self.left.set(left));
+        left.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    /// How many floods of five copies pass.
+    fn floods(allowance: &Allowance, at: u64) -> u64 {
+        (0..100_000).take_while(|_| allowance.take(5, Nanos(at))).count() as u64
+    }
+
+    #[test]
+    fn a_burst_passes_and_then_what_frames_and_time_earn() {
+        let allowance = Allowance::default();
+        assert_eq!(floods(&allowance, SECOND), SAVED / 5);
+        allowance.earn(10);
+        assert_eq!(floods(&allowance, SECOND), (SAVED % 5 + 10 * EACH) / 5);
+        assert_eq!(floods(&allowance, SECOND + SECOND / 10), A_SECOND / 10 / 5);
+        assert_eq!(floods(&allowance, 9 * SECOND), SAVED / 5, "no more is saved");
+    }
+
+    #[test]
+    fn a_path_costs_nothing_and_short_times_add_up() {
+        let allowance = Allowance::default();
+        floods(&allowance, SECOND);
+        let left = allowance.left.get();
+        assert!((0..1_000_000).all(|_| allowance.take(0, Nanos(SECOND))));
+        for step in 1..=1000 {
+            allowance.take(0, Nanos(SECOND + step * 3000));
+        }
+        // 3 ms, less what is not a whole copy yet.
+        assert!((299..=300).contains(&(allowance.left.get() - left)));
+    }
+}
