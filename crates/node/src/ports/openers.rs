@@ -27,6 +27,7 @@ pub(super) struct Opening {
 }
 
 impl Opening {
+    /// `answer` hears what came of it.
     pub(super) fn new(on_failure: OnFailure, answer: Answer) -> Self {
         Self { on_failure, answer, put_off: Vec::new() }
     }
@@ -36,13 +37,14 @@ impl Opening {
         self.put_off.push(request);
     }
 
-    /// Whether the port is wanted if it cannot be opened; tells who asked; what comes next.
+    /// Tells who asked; the requests that waited.
     pub(super) fn end(self, result: Result<(), Fault>) -> Vec<Request> {
         // A caller that no longer listens has gone.
         let _ = self.answer.send(result);
         self.put_off
     }
 
+    /// What to do with the port if it cannot be opened.
     pub(super) fn on_failure(&self) -> OnFailure {
         self.on_failure
     }
