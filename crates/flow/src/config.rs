@@ -61,4 +61,6 @@ pub struct SwitchConfig {
     pub fragments: FragMode,
     /// A packet whose TTL runs out goes to the controller (`OFPC_INVALID_TTL_TO_CONTROLLER` of OpenFlow 1.2).
     pub invalid_ttl_to_controller: bool,
+    /// Copies a second that floods of one port may cause where the switch is a bridge, each kind apart (`storm.rs`); none: no bound.
+    pub flood_copies_per_s: Option<u32>,
 }

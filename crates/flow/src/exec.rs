@@ -62,6 +62,8 @@ pub(crate) struct Env<'a> {
     pub groups: &'a GroupTable,
     pub meters: &'a MeterTable,
     pub macs: &'a MacTable,
+    /// Copies a second that floods of one port may cause.
+    pub flood_copies_per_s: Option<u32>,
     /// A packet whose TTL runs out goes to the controller.
     pub invalid_ttl_to_controller: bool,
     /// A controller of OpenFlow 1.0 listens, which knows no table-miss entries.

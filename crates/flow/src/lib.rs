@@ -74,6 +74,7 @@ mod serials;
 mod snapshot;
 mod stats;
 mod store;
+mod storm;
 mod table;
 mod table_set;
 mod tally;

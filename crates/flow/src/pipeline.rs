@@ -128,7 +128,7 @@ impl Pipeline {
 
     /// Replaces the ports.
     pub fn set_ports(&mut self, ports: Vec<PortState>) {
-        let ports = Arc::new(PortTable::new(ports));
+        let ports = Arc::new(PortTable::after(&self.ports, ports));
         // Also behind ports that come up: a worker may have learned from the old one after it went.
         self.macs.flush_ports(|port| !(self.ports.is_live(port) && ports.is_live(port)));
         self.ports = ports;

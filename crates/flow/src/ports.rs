@@ -5,6 +5,8 @@
 //! only looks them up: a port in one array access, a flood list in two.
 
 use crate::action::PortNo;
+use crate::storm::Storm;
+use std::sync::Arc;
 use wire::DropReason;
 
 /// Port numbers below this are found by index, others by binary search. Chosen: switches number their ports from 1.
@@ -66,6 +68,8 @@ struct Entry {
     state: PortState,
     in_all: u32,
     in_flood: u32,
+    /// What its floods have left, over changes of the table.
+    storm: Arc<Storm>,
 }
 
 /// The ports of one switch.
@@ -84,7 +88,12 @@ pub struct PortTable {
 
 impl PortTable {
     /// Builds the table. Of two states with one number, the later one counts.
-    pub fn new(mut states: Vec<PortState>) -> Self {
+    pub fn new(states: Vec<PortState>) -> Self {
+        Self::after(&Self::default(), states)
+    }
+
+    /// Builds the table that follows `before`, likewise.
+    pub(crate) fn after(before: &Self, mut states: Vec<PortState>) -> Self {
         states.reverse();
         states.sort_by_key(|port| port.number);
         states.dedup_by_key(|port| port.number);
@@ -94,6 +103,7 @@ impl PortTable {
             state,
             in_all: all.place(state.number),
             in_flood: flood.place(state.number),
+            storm: before.entry(state.number).map(|entry| entry.storm.clone()).unwrap_or_default(),
         });
         let index = index_of(&states);
         let sends = |&at: &u32| states.get(at as usize).is_some_and(|port| port.egress().is_ok());
@@ -177,6 +187,11 @@ impl PortTable {
     /// Every port that can send and floods, but `ingress` (`OFPP_FLOOD`); in no stated order.
     pub fn flood_but(&self, ingress: PortNo) -> &[PortNo] {
         self.flood.without(self.entry(ingress).map_or(NOWHERE, |entry| entry.in_flood))
+    }
+
+    /// What floods of this port have left; none if there is no such port.
+    pub(crate) fn storm(&self, number: PortNo) -> Option<&Storm> {
+        self.entry(number).map(|entry| &*entry.storm)
     }
 
     fn entry(&self, number: PortNo) -> Option<&Entry> {

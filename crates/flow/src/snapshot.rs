@@ -156,6 +156,7 @@ impl Snapshot {
             groups: &self.groups,
             meters: &self.meters,
             macs: &self.macs,
+            flood_copies_per_s: self.config.flood_copies_per_s,
             invalid_ttl_to_controller: self.config.invalid_ttl_to_controller,
             for_v10: self.config.miss == Miss::Controller,
             now,

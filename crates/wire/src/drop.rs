@@ -96,4 +96,6 @@ reasons! {
     Plaintext = "plaintext";
     /// The thread that seals the tunnel's packets (`seal_core`) gets more than it can do.
     SealFull = "seal_full";
+    /// A bridge would have flooded it, and the port where it came in has caused more copies than it may (storm control).
+    Storm = "storm";
 }

@@ -141,6 +141,10 @@ pub struct SwitchSpec {
     /// Most packets a second sent to controllers; the rest is dropped as `packet_in_full`.
     #[serde(default = "default_packet_ins")]
     pub max_packet_in_per_s: u32,
+    /// Storm control: copies a second beyond the first that frames which a bridge floods may cause at each port where they come in, to group
+    /// addresses and of unknown unicast apart; the rest is dropped as `storm`. When left out, 100000 if it is standalone, else no bound.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_flood_copies_per_s: Option<u32>,
     /// Seconds without any controller before a standalone switch forwards by itself; it drops as a secure one until then.
     #[serde(default)]
     pub fail_after_s: u32,
@@ -174,6 +178,8 @@ pub struct SwitchSpec {
 pub const DEFAULT_MISS_SEND_LEN: u16 = 128;
 /// Chosen: far above what a learning controller needs, far below what would hurt its neighbours.
 pub const DEFAULT_PACKET_INS: u32 = 10_000;
+/// Chosen: a twentieth of a core for rings, a tenth for TAPs.
+pub const DEFAULT_FLOOD_COPIES: u32 = 100_000;
 
 /// Chosen: as Open vSwitch's inactivity probe.
 pub const DEFAULT_ECHO_INTERVAL_S: u16 = 5;
@@ -208,6 +214,7 @@ impl SwitchSpec {
             protocols: Protocol::all(),
             miss_send_len: DEFAULT_MISS_SEND_LEN,
             max_packet_in_per_s: DEFAULT_PACKET_INS,
+            max_flood_copies_per_s: None,
             fail_after_s: 0,
             on_reconnect: Rules::default(),
             on_standalone: Rules::default(),
@@ -218,6 +225,12 @@ impl SwitchSpec {
             offload_policy: Vec::new(),
             session_netns: None,
         }
+    }
+
+    /// Copies a second that floods of one of its ports may cause; none: no bound.
+    pub fn flood_copies_per_s(&self) -> Option<u32> {
+        let by_default = (self.fail_mode == FailMode::Standalone).then_some(DEFAULT_FLOOD_COPIES);
+        self.max_flood_copies_per_s.or(by_default)
     }
 
     /// Whether any of its connections is by TLS.
@@ -246,6 +259,10 @@ pub struct SwitchPatch {
     /// See [`SwitchSpec::max_packet_in_per_s`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_packet_in_per_s: Option<u32>,
+    /// See [`SwitchSpec::max_flood_copies_per_s`]; `null` goes back to what goes with the fail mode.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
+    #[schema(value_type = Option<u32>)]
+    pub max_flood_copies_per_s: Option<Option<u32>>,
     /// See [`SwitchSpec::fail_after_s`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fail_after_s: Option<u32>,
@@ -297,6 +314,9 @@ impl SwitchPatch {
             listen: self.listen.clone().unwrap_or_else(|| spec.listen.clone()),
             protocols: self.protocols.clone().unwrap_or_else(|| spec.protocols.clone()),
             max_packet_in_per_s: self.max_packet_in_per_s.unwrap_or(spec.max_packet_in_per_s),
+            max_flood_copies_per_s: self
+                .max_flood_copies_per_s
+                .unwrap_or(spec.max_flood_copies_per_s),
             fail_after_s: self.fail_after_s.unwrap_or(spec.fail_after_s),
             on_reconnect: self.on_reconnect.unwrap_or(spec.on_reconnect),
             on_standalone: self.on_standalone.unwrap_or(spec.on_standalone),

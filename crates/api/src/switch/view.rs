@@ -92,6 +92,9 @@ pub struct SwitchView {
     pub session_netns: Option<Netns>,
     /// Most packets a second sent to controllers.
     pub max_packet_in_per_s: u32,
+    /// Copies a second that floods of each port may cause (storm control); none: no bound.
+    #[serde(default)]
+    pub max_flood_copies_per_s: Option<u32>,
     /// Its management socket, for ovs-ofctl.
     pub management: String,
     /// `file` or `api`: who made it.

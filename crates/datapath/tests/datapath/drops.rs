@@ -81,6 +81,10 @@ fn cause(reason: DropReason) -> Cause {
             rig.vlink(at(3, 2), at(1, 8));
             rig.rules(1, &[(1, vec![], vec![output(9)])]);
         }),
+        Why::Storm => Cause::Here(|rig| {
+            rig.ports(1, &[3]);
+            rig.bridge(1, 0);
+        }),
         Why::Runt
         | Why::BadEdit
         | Why::BadOffload

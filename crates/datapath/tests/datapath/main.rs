@@ -16,6 +16,7 @@ mod queues;
 mod rig;
 mod rungs;
 mod steering;
+mod storms;
 mod tap;
 mod time;
 mod tunnels;

@@ -137,6 +137,14 @@ impl Rig {
         switch.publisher.publish(switch.pipeline.snapshot());
     }
 
+    /// Makes a switch a bridge, floods of whose ports may cause so many copies a second.
+    pub fn bridge(&mut self, switch: u32, flood_copies_per_s: u32) {
+        let flood_copies_per_s = Some(flood_copies_per_s);
+        let config =
+            SwitchConfig { miss: Miss::Normal, flood_copies_per_s, ..SwitchConfig::default() };
+        self.pipeline(switch, |tables| tables.set_config(config));
+    }
+
     /// Does something with a switch's tables, and publishes what came of it.
     pub fn pipeline<T>(&mut self, switch: u32, work: impl FnOnce(&mut Pipeline) -> T) -> T {
         let switch = self.switches.get_mut(&switch).unwrap();

@@ -6,6 +6,8 @@ use crate::action::PortNo;
 use crate::limits::LANES;
 use crate::mac::{Macs, Spot};
 use crate::packet::Packet;
+use crate::storm::{Flood, Storm};
+use crate::time::Nanos;
 use arrayvec::ArrayVec;
 use std::hint::black_box;
 use wire::{DropReason, Field, Key};
@@ -117,7 +119,30 @@ impl<'a> Env<'a> {
             macs.learn(&stations.source, in_port);
         }
         let known = if is_group_address(target) { None } else { macs.lookup(&stations.target) };
-        self.leaves_bridged(known, in_port)
+        match self.leaves_bridged(known, in_port) {
+            Leaves::ByAll(ports) => self.flooded(ports, in_port, target, Storm::take),
+            leaves => leaves,
+        }
+    }
+
+    /// Where a frame to `target` goes that is to be flooded to `ports`: there, if the port that it came in by may have so many copies made of it.
+    /// `asks` takes them, or only says whether they would be taken.
+    #[inline(never)]
+    pub(crate) fn flooded(
+        &self,
+        ports: &'a [PortNo],
+        in_port: PortNo,
+        target: u64,
+        asks: impl FnOnce(&Storm, Flood, usize, Option<u32>, Nanos) -> bool,
+    ) -> Leaves<'a> {
+        let flood = if is_group_address(target) { Flood::Group } else { Flood::Unknown };
+        // The first copy is the frame itself. A packet-out's ingress need not be a port.
+        let (more, rate) = (ports.len() - 1, self.flood_copies_per_s);
+        let storm = self.ports.storm(in_port);
+        match storm.is_none_or(|storm| asks(storm, flood, more, rate, self.now)) {
+            true => Leaves::ByAll(ports),
+            false => Leaves::Nowhere(DropReason::Storm),
+        }
     }
 
     /// Where a frame goes whose destination is behind this port, as far as is known.

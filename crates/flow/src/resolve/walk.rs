@@ -15,6 +15,7 @@ use crate::meter::MeterVerdict;
 use crate::program::{Onward, Tells};
 use crate::snapshot::Snapshot;
 use crate::store::RecordId;
+use crate::storm::Storm;
 use crate::template::{Inquiry, Scratch};
 use crate::time::Nanos;
 use wire::{DropReason, Field, Key};
@@ -201,7 +202,13 @@ impl<'s, V: Visitor> Walk<'s, V> {
                 port
             }
         };
-        Ok(env.leaves_bridged(port, in_port))
+        Ok(match env.leaves_bridged(port, in_port) {
+            // Of frames that are not there, none is the one too many.
+            Leaves::ByAll(ports) if sketch.whole.is_some() => {
+                env.flooded(ports, in_port, target, Storm::would_take)
+            }
+            leaves => leaves,
+        })
     }
 
     /// An output leads nowhere, or the way ends.

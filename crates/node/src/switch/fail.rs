@@ -25,13 +25,15 @@ pub struct FailPolicy {
     pub on_reconnect: Rules,
     /// The rules when the switch begins to forward by itself after a controller was there.
     pub on_standalone: Rules,
+    /// Copies a second that floods of one port may cause; none: no bound.
+    pub flood_copies_per_s: Option<u32>,
 }
 
 impl FailPolicy {
     /// That mode at once, and the rules stay.
     pub fn of(mode: FailMode) -> Self {
         let (on_reconnect, on_standalone) = (Rules::Keep, Rules::Keep);
-        Self { mode, after: Duration::ZERO, on_reconnect, on_standalone }
+        Self { mode, after: Duration::ZERO, on_reconnect, on_standalone, flood_copies_per_s: None }
     }
 }
 
@@ -94,6 +96,7 @@ impl Control {
                 FragMode::Normal
             },
             invalid_ttl_to_controller: true,
+            flood_copies_per_s: self.attendance.policy.flood_copies_per_s,
         });
     }
 }

@@ -65,6 +65,10 @@ pub fn said(reason: DropReason) -> (&'static str, &'static str) {
             "it would leave by the port that it came in by, or there is no other",
             "use the action in_port to send it back; a station that moved is found again when it speaks",
         ),
+        R::Storm => (
+            "it would be flooded, and its port has flooded more than it may (storm control)",
+            "end the storm, or raise the bound: suiro switch set SWITCH --max-flood-copies-per-s RATE",
+        ),
         R::TooManyCopies => ("it makes more copies than are allowed", "look for a loop of links"),
         R::TunnelId => ("the tunnel id that a rule chose is too long", "use 24 bits"),
         R::TunnelEnd => {

@@ -248,13 +248,16 @@ fn meters() -> impl Strategy<Value = Vec<MeterMod>> {
 
 pub fn a_plan() -> impl Strategy<Value = Plan> {
     let misses = select(vec![Miss::Drop, Miss::Normal, Miss::Orphaned, Miss::Controller]);
-    let config = (misses, proptest::bool::weighted(0.2), any::<bool>()).prop_map(
-        |(miss, drops, invalid_ttl_to_controller)| SwitchConfig {
-            miss,
-            fragments: if drops { FragMode::Drop } else { FragMode::Normal },
-            invalid_ttl_to_controller,
-        },
-    );
+    let config =
+        (misses, proptest::bool::weighted(0.2), any::<bool>(), select(vec![None, Some(0)]))
+            .prop_map(|(miss, drops, invalid_ttl_to_controller, flood_copies_per_s)| {
+                SwitchConfig {
+                    miss,
+                    fragments: if drops { FragMode::Drop } else { FragMode::Normal },
+                    invalid_ttl_to_controller,
+                    flood_copies_per_s,
+                }
+            });
     (vec(a_rule(), 1..14), groups(), meters(), config)
         .prop_map(|(rules, groups, meters, config)| Plan { rules, groups, meters, config })
 }

@@ -213,6 +213,7 @@ fn settings() -> impl Strategy<Value = SwitchConfig> {
             miss,
             fragments: if drops { FragMode::Drop } else { FragMode::Normal },
             invalid_ttl_to_controller,
+            flood_copies_per_s: None,
         },
     )
 }
