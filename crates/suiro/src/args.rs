@@ -552,7 +552,7 @@ pub struct SwitchSettings {
     /// Most packets a second sent to controllers; a new switch: 10000
     #[arg(long, value_name = "RATE")]
     pub max_packet_in_per_s: Option<u32>,
-    /// Storm control: most copies a second that flooded frames of one port may cause; a new switch: 100000 if it is standalone, else no bound
+    /// Storm control: most copies a second that flooded frames of one port may cause; a new switch: 20000 if it is standalone, else no bound
     #[arg(long, value_name = "RATE")]
     pub max_flood_copies_per_s: Option<u32>,
     /// Network namespace that connections with controllers are made in; a new switch: the node's own

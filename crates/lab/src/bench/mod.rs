@@ -4,6 +4,7 @@ mod capture;
 mod cases;
 mod flow;
 mod headers;
+mod isolation;
 mod node;
 mod offload;
 mod openflow;
@@ -35,6 +36,9 @@ enum Bench {
     Capture(Common),
     /// Classification alone: cycles per packet over rules, flows and masks (no root needed).
     Flow(Common),
+    /// What one tenant is left while another attacks, beside Open vSwitch: loops, storms, masks, flow-mods, packet-ins, ports
+    /// (root; about 6 minutes a round).
+    Isolation(Common),
     /// A node of 300 switches: start, memory, idle cost, outage of a kill -9 under traffic (root; about a minute a round).
     Node(Common),
     /// Flows past the worker beside the worker, the Linux bridge, Open vSwitch and a plain XDP redirect: TCP, frames, round trips
@@ -94,6 +98,9 @@ pub fn run(arguments: Vec<OsString>) -> Result<()> {
     match &cli.bench {
         Bench::Capture(common) => common.report("capture", |report| capture::run(common, report)),
         Bench::Flow(common) => common.report("flow", |report| flow::run(common, report)),
+        Bench::Isolation(common) => {
+            common.report("isolation", |report| isolation::run(common, report))
+        }
         Bench::Node(common) => common.report("node", |report| node::run(common, report)),
         Bench::Offload(common) => common.report("offload", |report| offload::run(common, report)),
         Bench::Openflow(common) => {

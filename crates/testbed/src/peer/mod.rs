@@ -10,7 +10,8 @@ pub mod vhost;
 use crate::netns::{Guest, Namespace, run};
 use crate::process::Process;
 use anyhow::{Context, Result};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 pub use ovs::version as ovs_version;
@@ -66,6 +67,8 @@ impl Attach {
 pub enum Switch {
     /// Ours.
     Suiro,
+    /// Ours, with a worker on the generators' core, too.
+    SuiroOnBoth,
     /// Open vSwitch's userspace datapath, with `userspace-tso-enable` or without.
     Ovs {
         /// Large segments.
@@ -106,6 +109,7 @@ impl Contend for Contender {
         let attach = self.attach.name();
         match self.switch {
             Switch::Suiro => format!("suiro {attach}"),
+            Switch::SuiroOnBoth => format!("suiro {attach}, two workers"),
             Switch::Ovs { tso: false } => format!("ovs {} {attach}", ovs_version()),
             Switch::Ovs { tso: true } => format!("ovs {} {attach}, tso", ovs_version()),
             Switch::Bridge { offloads: true } => "linux bridge".into(),
@@ -121,7 +125,10 @@ impl Contend for Contender {
         };
         let guests = [guest(0)?, guest(1)?];
         let state = match self.switch {
-            Switch::Suiro => suiro::start(&switch, &guests, self.attach),
+            Switch::Suiro => suiro::start(&switch, &guests, self.attach, &[SWITCH_CORE]),
+            Switch::SuiroOnBoth => {
+                suiro::start(&switch, &guests, self.attach, &[GENERATORS_CORE, SWITCH_CORE])
+            }
             Switch::Ovs { tso } => ovs::start(&switch, &guests, self.attach, tso),
             Switch::Bridge { offloads } => bridge::start(&switch, &guests, offloads),
         };
@@ -156,6 +163,28 @@ impl Running {
     /// Resident memory of the switch process in KiB.
     pub fn memory_kib(&self) -> Result<u64> {
         self.state.processes.last().context("this contender is no process")?.memory_kib()
+    }
+
+    /// A command for Open vSwitch's programs, which find this contender's instance.
+    ///
+    /// # Errors
+    /// The contender has no management socket.
+    pub fn ovs_command(&self, program: &str) -> Result<Command> {
+        let directory = self.directory()?;
+        let mut command = ovs::command(&self.switch, directory, program);
+        if program == "ovs-vsctl" {
+            command.arg(format!("--db={}", ovs::database(directory))).arg("--timeout=20");
+        }
+        Ok(command)
+    }
+
+    /// Where a switch keeps its sockets.
+    ///
+    /// # Errors
+    /// The contender has none.
+    pub fn directory(&self) -> Result<&Path> {
+        let management = self.state.management.as_deref();
+        management.and_then(Path::parent).context("this contender has no sockets")
     }
 
     /// Where the switch is.

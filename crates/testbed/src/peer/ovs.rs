@@ -54,6 +54,11 @@ pub(super) fn command(switch: &Namespace, directory: &Path, program: &str) -> Co
     command
 }
 
+/// The database of an instance with all its files in `directory`.
+pub(super) fn database(directory: &Path) -> String {
+    format!("unix:{}", directory.join("db.sock").display())
+}
+
 impl<'a> Ovs<'a> {
     pub(super) fn new(switch: &'a Namespace, directory: &'a Path) -> Self {
         Self { switch, directory, processes: Vec::new() }
@@ -64,7 +69,7 @@ impl<'a> Ovs<'a> {
     }
 
     fn database(&self) -> String {
-        format!("unix:{}", self.directory.join("db.sock").display())
+        database(self.directory)
     }
 
     pub(super) fn vsctl(&self, arguments: &[&str]) -> Result<()> {

@@ -1,26 +1,31 @@
 //! Ourselves, as a user would start us: a configuration file and the binary.
 
-use super::{Attach, Process, SWITCH_CORE, State};
+use super::{Attach, Process, State};
 use crate::netns::{Guest, Namespace};
 use anyhow::{Context, Result, bail};
 use std::fmt::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-pub fn start(switch: &Namespace, guests: &[Guest; 2], attach: Attach) -> Result<State> {
-    start_node(switch, guests, attach, "")
+pub fn start(
+    switch: &Namespace,
+    guests: &[Guest; 2],
+    attach: Attach,
+    cores: &[usize],
+) -> Result<State> {
+    start_node(switch, guests, attach, (cores, ""))
 }
 
-/// Starts a node with a switch of these guests and the ports that `more` describes.
+/// Starts a node of workers on these cores, with a switch of these guests and the ports that `more` describes.
 pub(super) fn start_node(
     switch: &Namespace,
     guests: &[Guest],
     attach: Attach,
-    more: &str,
+    (cores, more): (&[usize], &str),
 ) -> Result<State> {
     let directory = tempfile::tempdir()?;
     let config = directory.path().join("node.toml");
-    std::fs::write(&config, configuration(directory.path(), guests, attach)? + more)?;
+    std::fs::write(&config, configuration(directory.path(), guests, attach, cores)? + more)?;
     let binary = std::env::current_exe().context("own binary")?;
     let binary = binary.to_str().context("own binary: path is not UTF-8")?;
     let log = directory.path().join("node.log");
@@ -36,10 +41,15 @@ pub(super) fn start_node(
     Ok(state)
 }
 
-fn configuration(directory: &Path, guests: &[Guest], attach: Attach) -> Result<String> {
+fn configuration(
+    directory: &Path,
+    guests: &[Guest],
+    attach: Attach,
+    cores: &[usize],
+) -> Result<String> {
     let directory = directory.display();
     let mut text = format!(
-        "[node]\nrun_dir = \"{directory}\"\nstate_dir = \"{directory}\"\ncores = [{SWITCH_CORE}]\n\n[[switch]]\nname = \"sw0\"\nfail_mode = \"standalone\"\nmax_packet_in_per_s = 100000000\n"
+        "[node]\nrun_dir = \"{directory}\"\nstate_dir = \"{directory}\"\ncores = {cores:?}\n\n[[switch]]\nname = \"sw0\"\nfail_mode = \"standalone\"\nmax_packet_in_per_s = 100000000\n"
     );
     for (number, guest) in guests.iter().enumerate() {
         let (name, netns) = (&guest.port, guest.namespace.name());

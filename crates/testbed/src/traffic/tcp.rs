@@ -6,6 +6,9 @@ use anyhow::{Context, Result};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
+/// How much longer than it should a connection may take.
+const PATIENCE_S: u32 = 15;
+
 struct Server(Child);
 
 impl Drop for Server {
@@ -29,12 +32,30 @@ pub fn throughput(from: &Guest, to: &Guest, cores: Cores, seconds: u32) -> Resul
     throughput_at(from, (to, &to.address), cores, seconds)
 }
 
-/// The same to another address of the guest.
+/// Gbit/s received, one connection that sends at most so much (`500M`), both ends on the generators' core.
+pub fn paced(from: &Guest, to: &Guest, pace: &str, seconds: u32) -> Result<f64> {
+    let both = format!("{GENERATORS_CORE},{GENERATORS_CORE}");
+    measured(from, (to, &to.address), seconds, &["-b", pace, "-A", &both])
+}
+
+/// The same as [`throughput`] to another address of the guest.
 pub fn throughput_at(
     from: &Guest,
     (to, address): (&Guest, &str),
     cores: Cores,
     seconds: u32,
+) -> Result<f64> {
+    let both = format!("{GENERATORS_CORE},{GENERATORS_CORE}");
+    let pinned = ["-A", &both];
+    let more: &[&str] = if cores == Cores::Generators { &pinned } else { &[] };
+    measured(from, (to, address), seconds, more)
+}
+
+fn measured(
+    from: &Guest,
+    (to, address): (&Guest, &str),
+    seconds: u32,
+    more: &[&str],
 ) -> Result<f64> {
     let server = to
         .namespace
@@ -46,12 +67,12 @@ pub fn throughput_at(
     let _server = Server(server.context("iperf3: cannot be started; run 'make setup'")?);
     wait_for_listener(to)?;
     let time = seconds.to_string();
-    let mut client = from.namespace.command("iperf3");
-    client.args(["-c", address, "-J", "-O", "1", "-t", &time]);
-    if cores == Cores::Generators {
-        let both = format!("{GENERATORS_CORE},{GENERATORS_CORE}");
-        client.args(["-A", &both]);
-    }
+    let mut client = from.namespace.command("timeout");
+    let patience = (seconds + PATIENCE_S).to_string();
+    client
+        .args([&patience, "iperf3"])
+        .args(["-c", address, "-J", "-O", "1", "-t", &time])
+        .args(more);
     let text = run(&mut client)?;
     let value: serde_json::Value = serde_json::from_str(&text)?;
     let bits =

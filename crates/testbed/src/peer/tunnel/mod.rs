@@ -105,7 +105,9 @@ impl Contend for Tunnelled {
             let keys = keys.as_ref().map(|keys| &*keys[here]);
             let side = Side { host: &hosts[here], guest: &guests[here], local, remote, keys };
             let started = match self.by.switch {
-                Switch::Suiro => suiro::start(&side, self.by.attach, self.wire),
+                Switch::Suiro | Switch::SuiroOnBoth => {
+                    suiro::start(&side, self.by.attach, self.wire)
+                }
                 Switch::Ovs { tso } => ovs::start(&side, self.by.attach, tso),
                 Switch::Bridge { .. } => bridge::start(&side),
             };

@@ -1,7 +1,7 @@
 //! Ourselves: a node on each host.
 
 use super::super::suiro::{interface, start_node};
-use super::super::{Attach, State};
+use super::super::{Attach, SWITCH_CORE, State};
 use super::{Side, UPLINK, VNI, Wire};
 use anyhow::{Result, ensure};
 use std::time::{Duration, Instant};
@@ -44,10 +44,15 @@ fn start_with(side: &Side<'_>, attach: Attach, lines: &str, behind: &str) -> Res
     );
     let Some(keys) = side.keys else {
         let rest = port + behind;
-        return start_node(side.host, std::slice::from_ref(side.guest), attach, &rest);
+        return start_node(
+            side.host,
+            std::slice::from_ref(side.guest),
+            attach,
+            (&[SWITCH_CORE], &rest),
+        );
     };
     let file = NamedTempFile::new()?; // of mode 600
     std::fs::write(&file, keys)?;
     let rest = format!("{port}encrypt = \"{}\"\n{behind}", file.path().display());
-    start_node(side.host, std::slice::from_ref(side.guest), attach, &rest)
+    start_node(side.host, std::slice::from_ref(side.guest), attach, (&[SWITCH_CORE], &rest))
 }
