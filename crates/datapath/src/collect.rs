@@ -156,6 +156,13 @@ impl<'a> Collector<'_, 'a> {
         came_in.is_none_or(|switch| switch.allowance.take(copies as u64, self.now))
     }
 
+    /// Whether a further copy of a frame may leave by a port: over a vlink only if the switch where it came in may have it made.
+    fn may_cross_too(&self, to: PortIx, head: HeadRef) -> bool {
+        let port = self.tx.ports.get(to.0 as usize).and_then(Option::as_ref);
+        let is_vlink = port.is_some_and(|port| matches!(port.sink, Sink::Vlink(_)));
+        !is_vlink || self.is_allowed(self.origin(head), 1)
+    }
+
     /// Those of a packet's outputs for which the frame that it came from may still be copied, behind a vlink; the others are counted as lost.
     fn paid<'p>(&mut self, index: usize, packet: &Packet<'_>, ports: &'p [PortNo]) -> &'p [PortNo] {
         if self.hops == 0 {
@@ -170,6 +177,9 @@ impl<'a> Collector<'_, 'a> {
         };
         let (paid, unpaid) = ports.split_at(paid);
         unpaid.iter().for_each(|_| self.lose_one(index, packet, DropReason::TooManyCopies));
+        if !unpaid.is_empty() {
+            self.crossings.cut(origin);
+        }
         paid
     }
 
@@ -311,6 +321,7 @@ impl<'a> Collector<'_, 'a> {
             () if !fits(packet.head, &packet.offload, packet.frame_len, mtu) => {
                 Err(DropReason::TooBig)
             }
+            () if self.crossings.is_cut(self.origin(head)) => Err(DropReason::TooManyCopies),
             () if !self.crossings.allow(self.origin(head)) => Err(DropReason::TooManyCopies),
             () if self.hops >= HOPS => self.cross_later(vlink, head, packet).map(|()| None),
             () => Ok(Some(Crossing { switch, into, in_port: at.port, head })),
@@ -410,6 +421,11 @@ impl flow::Sink for Collector<'_, '_> {
             };
             self.copies[index] += 1;
             if self.copies[index] > self.copies_allowed {
+                self.lose_one(index, packet, DropReason::TooManyCopies);
+                continue;
+            }
+            // The first copy is the frame itself. Behind vlinks they are paid already.
+            if self.hops == 0 && self.copies[index] > 1 && !self.may_cross_too(to, head) {
                 self.lose_one(index, packet, DropReason::TooManyCopies);
                 continue;
             }

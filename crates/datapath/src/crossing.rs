@@ -40,6 +40,8 @@ pub(crate) struct Crossings {
     caused: [u16; BATCH],
     /// Copies of each frame of the batch that switches behind vlinks have sent.
     copied: [u16; BATCH],
+    /// Frames of the batch of which more copies were wanted than may be: what still is to cross of them goes no further.
+    cut: [bool; BATCH],
     /// What was before this pass.
     past: [Past; BATCH],
 }
@@ -47,7 +49,13 @@ pub(crate) struct Crossings {
 impl Default for Crossings {
     fn default() -> Self {
         let stack = Vec::with_capacity(BATCH * usize::from(DELIVERIES));
-        Self { stack, caused: [0; BATCH], copied: [0; BATCH], past: [Past::default(); BATCH] }
+        Self {
+            stack,
+            caused: [0; BATCH],
+            copied: [0; BATCH],
+            cut: [false; BATCH],
+            past: [Past::default(); BATCH],
+        }
     }
 }
 
@@ -66,6 +74,7 @@ impl Crossings {
     pub(crate) fn restart(&mut self, hops: u32) {
         self.stack.clear();
         (self.caused, self.copied) = ([hops as u16; BATCH], [0; BATCH]);
+        self.cut = [false; BATCH];
     }
 
     /// Takes up to `copies` of the batch's frame `origin` out of what all switches behind vlinks may send of it; how many that are.
@@ -74,6 +83,16 @@ impl Crossings {
         let paid = copies.min(usize::from(COPIES_BEHIND - *copied));
         *copied += paid as u16;
         paid
+    }
+
+    /// No more copies of the batch's frame `origin`, not even those that are on their way: else each of them would be taken through its switch in vain.
+    pub(crate) fn cut(&mut self, origin: u8) {
+        self.cut[usize::from(origin)] = true;
+    }
+
+    /// Whether there are to be no more copies of it.
+    pub(crate) fn is_cut(&self, origin: u8) -> bool {
+        self.cut[usize::from(origin)]
     }
 
     /// Counts a delivery to the batch's frame `origin`; false when it has caused enough.

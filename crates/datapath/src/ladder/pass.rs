@@ -267,37 +267,39 @@ impl<C: Clock> Pass<'_, '_, C> {
         Some(limit)
     }
 
-    /// Counts these crossings in at their ports and gives each a head of its own; without a spare one it is lost.
+    /// Counts these crossings in at their ports and gives each a head of its own. Without a spare one it is lost, as what was cut is.
     fn enter(&mut self, switch: SwitchIx, places: Range<usize>) {
         let Some(Some(switch)) = self.switches.get(switch.0 as usize) else { return };
         let Scratch { heads, crossings, verdicts, .. } = &mut *self.scratch;
         let mut received = Received::default();
         for place in places {
             let crossing = *crossings.at(place);
-            let bytes = match spare_index(crossing.head) {
-                Some(spare) => heads.carried[spare].frame_len,
-                None => self.packets[usize::from(crossing.head.0)].frame_len,
+            let (bytes, origin) = match spare_index(crossing.head) {
+                Some(spare) => (heads.carried[spare].frame_len, heads.carried[spare].origin),
+                None => {
+                    let own = usize::from(crossing.head.0);
+                    (self.packets[own].frame_len, own as u8)
+                }
             };
             received.count(self.ports, self.worker, crossing.into, bytes);
             let users = &mut heads.users[usize::from(crossing.head.0)];
             *users -= 1;
-            if *users > 0 {
-                let copy = copy_head(heads, self.packets, crossing.head);
-                crossings.set_head(place, copy.unwrap_or(HeadRef::NONE));
-                if copy.is_none() {
-                    let at = PortAt { switch: switch.shared.id, port: crossing.in_port };
-                    let (head, origin) = match spare_index(crossing.head) {
-                        Some(spare) => (&heads.spare[spare], heads.carried[spare].origin),
-                        None => (
-                            &*self.packets[usize::from(crossing.head.0)].head,
-                            crossing.head.0 as u8,
-                        ),
-                    };
-                    let body = self.bodies[usize::from(origin)];
-                    let lost = Lost::Frame { head: head.bytes(), body };
-                    verdicts.at(at).lose(DropReason::TooManyCopies, lost);
-                    switch.counters(self.worker).drops.take(verdicts);
-                }
+            let own = match (crossings.is_cut(origin), *users > 0) {
+                (true, _) => None,
+                (false, false) => continue,
+                (false, true) => copy_head(heads, self.packets, crossing.head),
+            };
+            crossings.set_head(place, own.unwrap_or(HeadRef::NONE));
+            if own.is_none() {
+                let at = PortAt { switch: switch.shared.id, port: crossing.in_port };
+                let head = match spare_index(crossing.head) {
+                    Some(spare) => &heads.spare[spare],
+                    None => &*self.packets[usize::from(crossing.head.0)].head,
+                };
+                let lost =
+                    Lost::Frame { head: head.bytes(), body: self.bodies[usize::from(origin)] };
+                verdicts.at(at).lose(DropReason::TooManyCopies, lost);
+                switch.counters(self.worker).drops.take(verdicts);
             }
         }
         received.settle(self.ports, self.worker);

@@ -26,6 +26,8 @@ struct Caused {
     deliveries: u16,
     copies: u16,
     passes: u8,
+    /// More copies were wanted than may be.
+    is_cut: bool,
 }
 
 /// A frame that goes on in a later pass.
@@ -132,7 +134,7 @@ impl<'w> Journey<'w> {
             {
                 run.push(next);
             }
-            run.iter_mut().for_each(|arrival| self.enter(arrival));
+            run.retain_mut(|arrival| self.enter(arrival, hops, caused));
             let crossings = self.switch(run, hops, caused)?;
             self.cross(crossings, hops + 1, caused)?;
         }
@@ -144,13 +146,19 @@ impl<'w> Journey<'w> {
         self.last_head
     }
 
-    /// Gives a frame a head of its own, if others read its.
-    fn enter(&mut self, arrival: &mut Arrival) {
+    /// Gives a frame a head of its own, if others read its; false if it was cut.
+    fn enter(&mut self, arrival: &mut Arrival, hops: u32, caused: &[Caused]) -> bool {
         let users = self.users.entry(arrival.head).or_default();
         *users = users.saturating_sub(1);
-        if *users > 0 {
+        let has_others = *users > 0;
+        if caused[arrival.origin].is_cut {
+            self.note(arrival.at.switch, hops, What::Lost(DropReason::TooManyCopies));
+            return false;
+        }
+        if has_others {
             arrival.head = self.take_head();
         }
+        true
     }
 
     /// Takes frames through a switch; those that leave it over vlinks.
@@ -272,6 +280,7 @@ impl Visit<'_, '_> {
         };
         if self.hops > 0 {
             self.caused.copies += paid as u16;
+            self.caused.is_cut |= paid < ports.len();
         }
         let allowed = copies_allowed(self.journey.world.ports_of(self.at.switch));
         for (place, &port) in ports.iter().enumerate() {
@@ -305,7 +314,7 @@ impl Visit<'_, '_> {
             self.use_head();
             return self.note(What::Leaves(port, queue, Box::new(frame.clone())));
         };
-        if self.caused.deliveries >= DELIVERIES {
+        if self.caused.is_cut || self.caused.deliveries >= DELIVERIES {
             return self.note(What::Refused(port, DropReason::TooManyCopies));
         }
         self.caused.deliveries += 1;

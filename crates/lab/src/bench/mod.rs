@@ -38,7 +38,7 @@ enum Bench {
     Flow(Common),
     /// What one tenant is left while another attacks, beside Open vSwitch: loops, storms, masks, flow-mods, packet-ins, ports
     /// (root; about 6 minutes a round).
-    Isolation(Common),
+    Isolation(isolation::Options),
     /// A node of 300 switches: start, memory, idle cost, outage of a kill -9 under traffic (root; about a minute a round).
     Node(Common),
     /// Flows past the worker beside the worker, the Linux bridge, Open vSwitch and a plain XDP redirect: TCP, frames, round trips
@@ -98,7 +98,8 @@ pub fn run(arguments: Vec<OsString>) -> Result<()> {
     match &cli.bench {
         Bench::Capture(common) => common.report("capture", |report| capture::run(common, report)),
         Bench::Flow(common) => common.report("flow", |report| flow::run(common, report)),
-        Bench::Isolation(common) => {
+        Bench::Isolation(options) if !options.has_report() => isolation::soak(options),
+        Bench::Isolation(isolation::Options { common, .. }) => {
             common.report("isolation", |report| isolation::run(common, report))
         }
         Bench::Node(common) => common.report("node", |report| node::run(common, report)),

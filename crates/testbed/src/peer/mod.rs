@@ -160,9 +160,17 @@ pub struct Running {
 }
 
 impl Running {
+    /// The switch's process.
+    ///
+    /// # Errors
+    /// The contender is none.
+    pub fn process(&self) -> Result<&Process> {
+        self.state.processes.last().context("this contender is no process")
+    }
+
     /// Resident memory of the switch process in KiB.
     pub fn memory_kib(&self) -> Result<u64> {
-        self.state.processes.last().context("this contender is no process")?.memory_kib()
+        self.process()?.memory_kib()
     }
 
     /// A command for Open vSwitch's programs, which find this contender's instance.

@@ -20,10 +20,12 @@ const LISTENERS: u32 = 16;
 const BROADCAST: [u8; 6] = [0xff; 6];
 const NOBODY: [u8; 6] = [2, 9, 9, 9, 9, 9];
 
-/// The attacker's place: switches `x` and `y`, whatever is made of them, and interfaces in a namespace; `in0` is port 1 of `x`.
+/// The attacker's place: switches `x` and `y`, whatever is made of them, and interfaces in a namespace; `in` is port 1 of `x`.
 pub struct Scene<'s> {
     pub side: Side<'s>,
     pub inside: &'s Namespace,
+    /// Ends its names, so that there may be several.
+    pub number: usize,
 }
 
 /// An attack.
@@ -31,6 +33,7 @@ pub struct Attack {
     pub name: &'static str,
     /// It is one that only suiro has.
     pub takes_suiro: bool,
+    /// Makes what it needs.
     pub prepare: fn(&Scene<'_>) -> Result<()>,
     /// What it does until it is told to stop.
     pub run: fn(&Scene<'_>, &AtomicBool) -> Result<()>,
@@ -71,7 +74,7 @@ pub const ALL: &[Attack] = &[
         "packet-ins that nobody reads",
         |scene| scene.deaf(),
         |scene, over| {
-            let mut session = scene.side.session("x")?;
+            let mut session = scene.side.session(&scene.named("x"))?;
             session.ask_for_packet_ins(128)?;
             scene.flood(over, |number| frame(NOBODY, number))
         },
@@ -80,7 +83,7 @@ pub const ALL: &[Attack] = &[
         "flow-mods",
         |scene| scene.deaf(),
         |scene, over| {
-            let mut session = scene.side.session("x")?;
+            let mut session = scene.side.session(&scene.named("x"))?;
             until(over, || session.add_entries(WAVE).map(drop))
         },
     ),
@@ -105,8 +108,8 @@ pub const ALL: &[Attack] = &[
         |scene| scene.deaf(),
         |scene, over| {
             until(over, || {
-                scene.side.tap("x", "t0", 9, scene.inside)?;
-                scene.side.untap("x", "t0")
+                scene.tap("t", 9)?;
+                scene.side.untap(&scene.named("x"), &scene.named("t"))
             })
         },
     ),
@@ -117,7 +120,9 @@ pub const ALL: &[Attack] = &[
             |scene| scene.open(),
             |scene, over| {
                 let mut capture = scene.side.suiro_command()?;
-                capture.args(["capture", "x", "-w", "/dev/null"]).stderr(Stdio::null());
+                capture
+                    .args(["capture", &scene.named("x"), "-w", "/dev/null"])
+                    .stderr(Stdio::null());
                 let mut capture = capture.spawn().context("suiro capture")?;
                 let mut random = Random(11);
                 let flooded = scene.flood(over, move |_| packet(random.draw(), 0));
@@ -136,65 +141,89 @@ pub fn give_way() {
 }
 
 impl Scene<'_> {
+    /// A name of this scene's own.
+    pub fn named(&self, what: &str) -> String {
+        format!("{what}{}", self.number)
+    }
+
+    fn switch(&self, what: &str, learns: bool) -> Result<()> {
+        self.side.switch(&self.named(what), learns)
+    }
+
+    /// A port of `x`.
     fn tap(&self, name: &str, number: u32) -> Result<()> {
-        self.side.tap("x", name, number, self.inside)
+        self.tap_of("x", name, number)
+    }
+
+    fn tap_of(&self, switch: &str, name: &str, number: u32) -> Result<()> {
+        self.side.tap(&self.named(switch), &self.named(name), number, self.inside)
+    }
+
+    fn link(&self, number: u32) -> Result<()> {
+        self.side.link(&self.named("x"), &self.named("y"), number)
+    }
+
+    fn flows(&self, switch: &str, rules: &[String]) -> Result<()> {
+        self.side.flows(&self.named(switch), rules)
     }
 
     /// 512 copies to the next switch, where a group of 16 buckets names one of 32.
     fn multiplier(&self) -> Result<()> {
-        let Self { side, .. } = self;
-        side.switch("x", false)?;
-        side.switch("y", false)?;
-        self.tap("in0", 1)?;
-        side.link("x", "y", 2)?;
-        side.tap("y", "sink0", 3, self.inside)?;
+        self.switch("x", false)?;
+        self.switch("y", false)?;
+        self.tap("in", 1)?;
+        self.link(2)?;
+        self.tap_of("y", "sink", 3)?;
         let copies = vec!["output:2"; 512].join(",");
-        side.flows("x", &[format!("in_port=1,actions={copies}")])?;
+        self.flows("x", &[format!("in_port=1,actions={copies}")])?;
         let group = |id, bucket: &str, count| {
             format!("group_id={id},type=all{}", format!(",bucket={bucket}").repeat(count))
         };
-        side.groups("y", &[group(1, "output:3", 32), group(2, "group:1", 16)])?;
-        side.flows("y", &["in_port=2,actions=group:2".into()])
+        let groups = [group(1, "output:3", 32), group(2, "group:1", 16)];
+        self.side.groups(&self.named("y"), &groups)?;
+        self.flows("y", &["in_port=2,actions=group:2".into()])
     }
 
     /// Two switches that learn, with six ways between them.
     fn ring(&self) -> Result<()> {
-        self.side.switch("x", true)?;
-        self.side.switch("y", true)?;
-        self.tap("in0", 1)?;
-        (2..2 + LINKS).try_for_each(|number| self.side.link("x", "y", number))
+        self.switch("x", true)?;
+        self.switch("y", true)?;
+        self.tap("in", 1)?;
+        (2..2 + LINKS).try_for_each(|number| self.link(number))
     }
 
     /// A switch that learns, with listeners.
     fn crowd(&self) -> Result<()> {
-        self.side.switch("x", true)?;
-        self.tap("in0", 1)?;
-        (2..2 + LISTENERS).try_for_each(|number| self.tap(&format!("l{number}"), number))
+        self.switch("x", true)?;
+        self.tap("in", 1)?;
+        (2..2 + LISTENERS).try_for_each(|number| self.tap(&format!("l{number}-"), number))
     }
 
     /// A switch that only has its rules, and none.
     fn deaf(&self) -> Result<()> {
-        self.side.switch("x", false)?;
-        self.tap("in0", 1)
+        self.switch("x", false)?;
+        self.tap("in", 1)
     }
 
     /// One that lets everything through.
     fn open(&self) -> Result<()> {
         self.deaf()?;
-        self.tap("sink0", 2)?;
-        self.side.flows("x", &["in_port=1,actions=output:2".into()])
+        self.tap("sink", 2)?;
+        self.flows("x", &["in_port=1,actions=output:2".into()])
     }
 
     /// One whose rules have hundreds of masks.
     fn masks(&self) -> Result<()> {
         self.deaf()?;
-        self.tap("sink0", 2)?;
-        self.side.flows("x", &Rules::Masks(scattered_rules(MASKS)).text())
+        self.tap("sink", 2)?;
+        self.flows("x", &Rules::Masks(scattered_rules(MASKS)).text())
     }
 
     fn socket(&self) -> Result<PacketSocket> {
+        let interface = self.named("in");
         self.inside.enter(|| {
-            PacketSocket::open("in0", Duration::from_millis(1)).context("the attacker's socket")
+            PacketSocket::open(&interface, Duration::from_millis(1))
+                .context("the attacker's socket")
         })
     }
 

@@ -8,6 +8,7 @@
 
 mod attacks;
 mod side;
+mod soak;
 mod victim;
 
 use super::Common;
@@ -15,6 +16,7 @@ use super::cases::{ovs, suiro};
 use crate::report::{Peer, Report, Row, Spread};
 use anyhow::{Context, Result, ensure};
 use attacks::{Attack, Scene};
+use clap::Args;
 use side::Side;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,6 +24,32 @@ use testbed::machine::placement_class;
 use testbed::netns::Namespace;
 use testbed::peer::{Attach, Contend, Contender, Switch};
 use victim::Seen;
+
+/// `suiro bench isolation`.
+#[derive(Args)]
+pub struct Options {
+    #[command(flatten)]
+    pub common: Common,
+    /// Instead of figures: all attacks at once for so many minutes, while other tenants come and go. It fails if the node ends, grows without end,
+    /// or counts otherwise than the guests' interfaces
+    #[arg(long, value_name = "MINUTES", value_parser = clap::value_parser!(u32).range(1..))]
+    soak: Option<u32>,
+}
+
+impl Options {
+    /// Whether there will be a table.
+    pub fn has_report(&self) -> bool {
+        self.soak.is_none()
+    }
+}
+
+/// All attacks at once.
+///
+/// # Errors
+/// What did not hold.
+pub fn soak(options: &Options) -> Result<()> {
+    soak::run(options.soak.unwrap_or(1), &options.common.only)
+}
 
 /// What must be left.
 const GOAL: f64 = 95.0;
@@ -116,7 +144,7 @@ fn measure(contender: Contender, attack: &Attack) -> Result<(Seen, Seen)> {
         Switch::Ovs { .. } => Side::Ovs(&running),
         _ => Side::Suiro(&running),
     };
-    let scene = Scene { side, inside: &inside };
+    let scene = Scene { side, inside: &inside, number: 0 };
     (attack.prepare)(&scene).context("preparing the attack")?;
     let quiet = victim::see(&running.guests)?;
     ensure!(quiet.gbits > 0.0, "the victim has no TCP in quiet");

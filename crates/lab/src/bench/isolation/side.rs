@@ -1,6 +1,7 @@
 //! How an attacker gets switches and ports beside the victim's: from suiro, or from Open vSwitch.
 
 use anyhow::{Context, Result};
+use serde_json::Value;
 use std::process::Command;
 use testbed::netns::{Namespace, run};
 use testbed::peer::Running;
@@ -44,6 +45,14 @@ impl Side<'_> {
             }
         }
         inside.ip(&["link", "set", name, "up"]).map(drop)
+    }
+
+    /// Takes a switch away, with its ports.
+    pub fn remove(&self, name: &str) -> Result<()> {
+        match self {
+            Self::Suiro(_) => self.suiro(&["switch", "del", name]),
+            Self::Ovs(_) => self.ovs("ovs-vsctl", &["del-br", name]),
+        }
     }
 
     /// Takes a port out.
@@ -107,6 +116,12 @@ impl Side<'_> {
         let mut command = Command::new(std::env::current_exe().context("own binary")?);
         command.env("SUIRO_API", self.running().directory()?.join("api.sock"));
         Ok(command)
+    }
+
+    /// What `suiro … --json` prints.
+    pub fn asked(&self, words: &[&str]) -> Result<Value> {
+        let text = run(self.suiro_command()?.arg("--json").args(words))?;
+        serde_json::from_str(&text).with_context(|| format!("suiro {}", words.join(" ")))
     }
 
     fn socket(&self, switch: &str) -> Result<std::path::PathBuf> {
