@@ -5,6 +5,7 @@ mod cases;
 mod flow;
 mod headers;
 mod isolation;
+mod latency;
 mod node;
 mod offload;
 mod openflow;
@@ -39,6 +40,9 @@ enum Bench {
     /// What one tenant is left while another attacks, beside Open vSwitch: loops, storms, masks, flow-mods, packet-ins, ports
     /// (root; about 6 minutes a round).
     Isolation(isolation::Options),
+    /// Round trips at every pace, and what they cost the switch, beside a Linux bridge, the kernel's vxlan and Open vSwitch (root; about
+    /// 6 minutes a round).
+    Latency(Common),
     /// A node of 300 switches: start, memory, idle cost, outage of a kill -9 under traffic (root; about a minute a round).
     Node(Common),
     /// Flows past the worker beside the worker, the Linux bridge, Open vSwitch and a plain XDP redirect: TCP, frames, round trips
@@ -102,6 +106,7 @@ pub fn run(arguments: Vec<OsString>) -> Result<()> {
         Bench::Isolation(isolation::Options { common, .. }) => {
             common.report("isolation", |report| isolation::run(common, report))
         }
+        Bench::Latency(common) => common.report("latency", |report| latency::run(common, report)),
         Bench::Node(common) => common.report("node", |report| node::run(common, report)),
         Bench::Offload(common) => common.report("offload", |report| offload::run(common, report)),
         Bench::Openflow(common) => {

@@ -150,6 +150,13 @@ pub struct State {
     pub management: Option<PathBuf>,
 }
 
+impl State {
+    /// Its processes, the switch itself last.
+    pub fn processes(&self) -> &[Process] {
+        &self.processes
+    }
+}
+
 /// A contender at work.
 pub struct Running {
     /// Processes and files.

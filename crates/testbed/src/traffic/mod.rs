@@ -3,4 +3,5 @@
 pub mod frames;
 pub mod latency;
 pub mod openflow;
+pub mod request;
 pub mod tcp;

@@ -9,6 +9,7 @@ mod suiro;
 
 use super::{Contend, Contender, State, Switch, accept_live_frames, wait_until_joined};
 use crate::netns::{Guest, Namespace};
+use crate::process::Process;
 use anyhow::{Context, Result};
 use std::io::Read;
 
@@ -56,7 +57,7 @@ pub enum Wire {
 
 /// A contender at work on both hosts; what it started goes before the namespaces.
 pub struct Joined {
-    _states: [State; 2],
+    states: [State; 2],
     /// The two guests.
     pub guests: [Guest; 2],
     hosts: [Namespace; 2],
@@ -113,13 +114,18 @@ impl Contend for Tunnelled {
             };
             started.with_context(|| format!("{}: starting host {} failed", self.name(), here + 1))
         };
-        let joined = Joined { _states: [side(0)?, side(1)?], guests, hosts };
+        let joined = Joined { states: [side(0)?, side(1)?], guests, hosts };
         wait_until_joined(&joined.guests).with_context(|| self.name())?;
         Ok(joined)
     }
 }
 
 impl Joined {
+    /// The switches' processes.
+    pub fn processes(&self) -> impl Iterator<Item = &Process> {
+        self.states.iter().flat_map(State::processes)
+    }
+
     /// Turns NAPI on at the switches' ends of the guests' veth pairs.
     pub fn accept_live_frames(&self) -> Result<()> {
         let mut pairs = self.hosts.iter().zip(&self.guests);
