@@ -14,6 +14,9 @@ pub struct Config {
     /// A queue is polled for this long after its last frame, and for longer if it had frames for long, before it is left to the kernel to watch; a
     /// worker without such a queue sleeps.
     pub spin: Duration,
+    /// Whether each queue's time in vain follows from the gaps between its frames: `spin`, which is what a wake-up costs then, where they are
+    /// usually shorter, else next to nothing.
+    pub learns: bool,
     /// Entries of each worker's exact-match cache.
     pub cache_entries: usize,
     /// Packet-ins that may wait for the control thread, over all switches; one switch gets at most a quarter of them. One of a long frame
@@ -40,6 +43,7 @@ impl Default for Config {
         Self {
             cores: vec![0],
             spin: Duration::from_micros(30),
+            learns: false,
             cache_entries: 1 << 17,
             packet_in_ring: 16_384,
             packet_in_per_s: 100_000,

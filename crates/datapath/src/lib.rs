@@ -40,6 +40,10 @@
 //! that show what they have (a guest's ring), and for the rest it asks the kernel. So a queue costs nothing while it is idle, a frame waits for a
 //! sleeping queue's wake-up only after a pause, and neither a busy port nor one that is polled in vain hides a waking one.
 //!
+//! A frame that is sent to a port makes its queues *expected*: they are polled for as long as replies from there usually take, if they come soon
+//! (`queues`). With [`Config::learns`], `spin` is what a wake-up costs ([`wake_up_cost`]), and only queues whose frames usually come sooner are
+//! polled in vain for so long.
+//!
 //! ## Invariants
 //!
 //! * **Copy on write.** An output that more edits follow, and a frame that goes to several switches, gets a copy of the head, never of
@@ -98,6 +102,7 @@ mod sys;
 mod taps;
 mod touch;
 mod transmit;
+mod wake_up;
 mod waker;
 mod why;
 mod worker;
@@ -127,4 +132,5 @@ pub use taps::{
     Capture, CaptureId, Captured, Counted, Every, Filter, Point, Share, Sides, Sieve, Stage,
     Timing, Verdict, Wanted, What, Whither,
 };
+pub use wake_up::wake_up_cost;
 pub use why::{Rules, Step, Way, What as Happens};

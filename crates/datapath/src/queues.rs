@@ -23,6 +23,21 @@ const PATIENCE_PART: u64 = 8;
 /// But no longer, in ns: longer than a host's pauses usually are, and than kernel threads keep a guest's core.
 const PATIENCE_MAX: u64 = 1_000_000;
 
+/// A reply that comes later than this, in ns, after what was sent to its port is not waited for: a look at the queues that are not polled finds it.
+const REPLY_MAX: u64 = 100_000;
+
+/// Less than this, in ns, is no time to wait: looks come as often.
+const REPLY_MIN: u64 = 2_000;
+
+/// Of the times of late replies, and of gaps, the last counts for this part.
+const LEARNS: u64 = 4;
+
+/// Gaps count as no longer than this, in ns, so that a pause is soon forgotten.
+const GAP_MAX: u64 = 1_000_000;
+
+/// How long, in ns, a queue is polled in vain whose frames usually come later than a wake-up costs.
+const BRIEFLY: u64 = 3_000;
+
 /// Panics that a queue may cause within [`STRIKE_WINDOW`] before it is taken out of service.
 const STRIKES: u32 = 3;
 
@@ -53,6 +68,16 @@ pub(crate) struct Queue {
     since: Nanos,
     /// When it last had a frame, or was woken.
     last: Nanos,
+    /// When something was sent to its port, if nothing came since.
+    sent: Option<Nanos>,
+    /// How long, in ns, a reply is waited for there; 0 where none usually comes soon.
+    reply: u64,
+    /// It is expected to have a frame until then.
+    expected: Nanos,
+    /// When it last had a frame.
+    framed: Nanos,
+    /// How long, in ns, its gaps are: times after which frames come that did not come at once.
+    gap: u64,
     /// Wake-ups without a frame.
     barren: u32,
     strikes: u32,
@@ -61,9 +86,36 @@ pub(crate) struct Queue {
 
 impl Queue {
     /// How long, in ns, it may have no frame before it is left to the kernel.
-    fn patience(&self, spin: u64) -> u64 {
+    fn patience(&self, spin: u64, learns: bool) -> u64 {
         let earned = self.last.since(self.since) / PATIENCE_PART;
-        if spin == 0 { 0 } else { spin.max(earned.min(PATIENCE_MAX)) }
+        let usual = if learns && self.gap > spin { BRIEFLY.min(spin) } else { spin };
+        if spin == 0 { 0 } else { usual.max(earned.min(PATIENCE_MAX)) }
+    }
+
+    /// It had frames: how long they were waited for.
+    fn learn(&mut self, now: Nanos) {
+        let gap = now.since(self.framed).min(GAP_MAX);
+        (self.framed, self.expected) = (now, now);
+        if gap > REPLY_MIN {
+            self.gap = (self.gap * (LEARNS - 1) + gap) / LEARNS;
+        }
+        let Some(sent) = self.sent.take() else { return };
+        match now.since(sent) {
+            // With a margin, and at once where they take longer: the first reply of a conversation is followed by others.
+            took if took <= REPLY_MAX => {
+                let fades = (self.reply * (LEARNS - 1) + 2 * took) / LEARNS;
+                self.reply = fades.max(2 * took).clamp(REPLY_MIN, REPLY_MAX);
+            }
+            _ => self.doubt(),
+        }
+    }
+
+    /// No reply came in the time in which one usually does.
+    fn doubt(&mut self) {
+        self.reply -= self.reply.div_ceil(LEARNS);
+        if self.reply < REPLY_MIN {
+            self.reply = 0;
+        }
     }
 }
 
@@ -75,9 +127,39 @@ pub(crate) struct Queues {
     active: Vec<QueueIx>,
     /// Those with [`Watch::Until`].
     late: Vec<QueueIx>,
+    /// Those of each port, by its place.
+    of_port: Vec<Vec<QueueIx>>,
+    /// Whether the time in vain follows from gaps.
+    learns: bool,
 }
 
 impl Queues {
+    /// None yet; whether their time in vain will follow from their gaps.
+    pub(crate) fn new(learns: bool) -> Self {
+        Self { learns, ..Self::default() }
+    }
+
+    /// Something was sent to a port: its queues are polled for as long as replies from there usually take.
+    #[inline]
+    pub(crate) fn expect(&mut self, port: PortIx, now: Nanos) {
+        for place in 0..self.of_port.get(port.0 as usize).map_or(0, Vec::len) {
+            let ix = self.of_port[port.0 as usize][place];
+            let Some(queue) = self.table.get_mut(ix.0 as usize).and_then(Option::as_mut) else {
+                continue;
+            };
+            queue.sent.get_or_insert(now);
+            if queue.reply == 0 {
+                continue;
+            }
+            queue.expected = Nanos(now.0 + queue.reply);
+            if queue.watch == Watch::Kernel {
+                queue.watch = Watch::Polled;
+                queue.since = now;
+                self.active.push(ix);
+            }
+        }
+    }
+
     /// The queue, if it is there.
     pub(crate) fn get_mut(&mut self, ix: QueueIx) -> Option<&mut Queue> {
         self.table.get_mut(ix.0 as usize)?.as_mut()
@@ -131,16 +213,25 @@ impl Queues {
             watch,
             since: now,
             last: now,
+            sent: None,
+            reply: 0,
+            expected: now,
+            framed: now,
+            gap: 0,
             barren: 0,
             strikes: 0,
             struck: now,
         });
+        let place = port.0 as usize;
+        self.of_port.resize_with(self.of_port.len().max(place + 1), Vec::new);
+        self.of_port[place].push(ix);
         Ok(())
     }
 
     /// Takes out the queues of a port.
     pub(crate) fn remove(&mut self, port: PortIx, poller: &Poller) -> Vec<Box<dyn RxQueue>> {
         let mut removed = Vec::new();
+        self.of_port.get_mut(port.0 as usize).into_iter().for_each(Vec::clear);
         for (index, place) in self.table.iter_mut().enumerate() {
             let Some(queue) = place.take_if(|queue| queue.port == port) else { continue };
             poller.remove(queue.rx.readiness());
@@ -182,6 +273,7 @@ impl Queues {
     pub(crate) fn fruitful(&mut self, place: usize, now: Nanos) {
         let ix = self.active[place];
         if let Some(queue) = self.get_mut(ix) {
+            queue.learn(now);
             queue.last = now;
             queue.barren = 0;
         }
@@ -195,10 +287,14 @@ impl Queues {
         (now, spin): (Nanos, u64),
         poller: &Poller,
     ) -> bool {
-        let ix = self.active[place];
+        let (ix, learns) = (self.active[place], self.learns);
         let Some(queue) = self.get_mut(ix) else { return false };
-        if now.since(queue.last) < queue.patience(spin) {
+        let is_expected = spin > 0 && now < queue.expected;
+        if is_expected || now.since(queue.last) < queue.patience(spin, learns) {
             return false;
+        }
+        if queue.sent.is_some_and(|sent| now.since(sent) >= queue.reply) {
+            queue.doubt();
         }
         self.active.swap_remove(place);
         self.leave(ix, now, poller);
@@ -318,6 +414,14 @@ mod tests {
         (Box::new(Source { ready, notifies: notifies.clone(), shows }), notifies)
     }
 
+    impl Queues {
+        fn leave_all(&mut self, poller: &Poller, now: u64) {
+            while let Some(ix) = self.active.pop() {
+                self.leave(ix, Nanos(now), poller);
+            }
+        }
+    }
+
     fn worker_with(sources: impl IntoIterator<Item = Box<Source>>) -> (Queues, Poller) {
         let mailbox = eventfd(0, EventfdFlags::NONBLOCK).unwrap();
         let (poller, mut queues) = (Poller::new(mailbox.as_fd()).unwrap(), Queues::default());
@@ -331,6 +435,85 @@ mod tests {
             assert!(queues.add(source, place, &shared, Nanos(0), &poller).is_ok());
         }
         (queues, poller)
+    }
+
+    const WAKE_UP: u64 = 40_000;
+
+    /// Whether a queue that has none is polled on, so long after something.
+    fn is_polled(queues: &mut Queues, at: u64, poller: &Poller) -> bool {
+        queues.active(0).is_some() && !queues.fruitless(0, (Nanos(at), WAKE_UP), poller)
+    }
+
+    /// Rounds of a conversation: something is sent to the port, and so much later a frame comes from it, found by a look.
+    fn converse(queues: &mut Queues, poller: &Poller, rounds: u64, took: u64) -> u64 {
+        let from = 10_000_000;
+        let each = 1_000_000;
+        for at in (0..rounds).map(|round| from + round * each) {
+            queues.expect(PortIx(0), Nanos(at));
+            queues.woken(QueueIx(0), Nanos(at + took));
+            queues.fruitful(0, Nanos(at + took));
+            queues.leave_all(poller, at + took);
+        }
+        from + rounds * each
+    }
+
+    #[test]
+    fn a_port_that_replies_soon_is_polled_when_something_is_sent_there() {
+        let (mut queues, poller) = worker_with([source(None).0]);
+        queues.expect(PortIx(0), Nanos(0));
+        assert!(queues.is_quiet(), "nothing is known yet");
+        let now = converse(&mut queues, &poller, 4, 15_000);
+        assert!(!is_polled(&mut queues, now, &poller));
+        queues.expect(PortIx(0), Nanos(now));
+        assert!(is_polled(&mut queues, now + 29_000, &poller), "twice as long as it took");
+        assert!(!is_polled(&mut queues, now + 31_000, &poller));
+    }
+
+    #[test]
+    fn a_reply_ends_the_expectation_and_none_for_some_time_ends_it_for_good() {
+        let (mut queues, poller) = worker_with([source(None).0]);
+        queues.learns = true;
+        let mut now = converse(&mut queues, &poller, 30, 15_000);
+        queues.expect(PortIx(0), Nanos(now));
+        queues.fruitful(0, Nanos(now + 1000));
+        assert!(!is_polled(&mut queues, now + 1000 + BRIEFLY, &poller), "it has replied");
+        let in_vain = (0..100).take_while(|_| {
+            now += 1_000_000;
+            queues.expect(PortIx(0), Nanos(now));
+            let is_expected = queues.active(0).is_some();
+            while is_polled(&mut queues, now, &poller) {
+                now += 1000;
+            }
+            is_expected
+        });
+        assert!((3..20).contains(&in_vain.count()));
+    }
+
+    #[test]
+    fn a_worker_that_is_not_to_spin_expects_nothing() {
+        let (mut queues, poller) = worker_with([source(None).0]);
+        let now = converse(&mut queues, &poller, 4, 15_000);
+        queues.expect(PortIx(0), Nanos(now));
+        assert!(queues.fruitless(0, (Nanos(now + 1), 0), &poller));
+    }
+
+    #[test]
+    fn who_learns_waits_for_short_gaps_and_not_for_long_ones() {
+        for (gap, waits) in [(20_000, WAKE_UP), (500_000, BRIEFLY)] {
+            let (mut queues, poller) = worker_with([source(None).0]);
+            queues.learns = true;
+            let mut now = 0;
+            for _ in 0..50 {
+                now += gap;
+                queues.woken(QueueIx(0), Nanos(now));
+                queues.fruitful(0, Nanos(now));
+            }
+            // Since it was woken, for nothing is earned then.
+            queues.leave_all(&poller, now);
+            queues.woken(QueueIx(0), Nanos(now));
+            assert!(is_polled(&mut queues, now + waits - 1, &poller), "{gap}");
+            assert!(!is_polled(&mut queues, now + waits, &poller), "{gap}");
+        }
     }
 
     #[test]

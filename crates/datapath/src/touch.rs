@@ -25,5 +25,45 @@ pub(crate) enum Touch {
     Tx(PortIx),
 }
 
-/// The note.
-pub(crate) type Touching = Cell<Touch>;
+/// The note, and the port that was sent to last.
+#[derive(Default)]
+pub(crate) struct Touching {
+    at: Cell<Touch>,
+    sent: Cell<Option<PortIx>>,
+}
+
+impl Touching {
+    /// What runs now.
+    #[inline]
+    pub(crate) fn get(&self) -> Touch {
+        self.at.get()
+    }
+
+    /// That runs from now on.
+    #[inline]
+    pub(crate) fn set(&self, touch: Touch) {
+        if let Touch::Tx(to) = touch {
+            self.sent.set(Some(to));
+        }
+        self.at.set(touch);
+    }
+
+    /// That runs from now on; what ran until now.
+    #[inline]
+    pub(crate) fn replace(&self, touch: Touch) -> Touch {
+        let before = self.at.get();
+        self.set(touch);
+        before
+    }
+
+    /// What ran when it was interrupted; nothing runs now.
+    pub(crate) fn take(&self) -> Touch {
+        self.at.take()
+    }
+
+    /// The port that frames were sent to last since this was asked.
+    #[inline]
+    pub(crate) fn take_sent(&self) -> Option<PortIx> {
+        self.sent.take()
+    }
+}

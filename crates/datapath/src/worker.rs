@@ -88,7 +88,7 @@ impl<C: Clock> Worker<C> {
         let cache_of = CacheOf { worker: number as u8, secret, entries: config.cache_entries };
         Ok(Self {
             poller: Poller::new(mailbox.waker.as_fd())?,
-            queues: Queues::default(),
+            queues: Queues::new(config.learns),
             batch: RxBatch::default(),
             left_out: Drops::tapped(Some(taps.clone())),
             engine: Engine::new(

@@ -158,6 +158,9 @@ impl<C: Clock> Worker<C> {
         }
         engine.touching.set(Touch::Nothing);
         self.serving = None;
+        if let Some(to) = engine.touching.take_sent() {
+            self.queues.expect(to, now);
+        }
         outcome.map(|()| (count, end))
     }
 

@@ -68,7 +68,7 @@ pub struct NodeConfig {
     /// Cores of the workers; one core, the highest, when left out.
     pub cores: Vec<usize>,
     /// How long a worker polls without finding a frame before it sleeps.
-    pub spin: Duration,
+    pub spin: Option<Duration>,
     /// Rungs of the ladder that workers try; `pass` is always among them.
     pub rungs: Rungs,
     /// Flows that one table of a switch may hold: what a controller can make the node's memory grow to.
@@ -165,8 +165,6 @@ const ON_OFF: &[&str] = &["on", "off"];
 const LONGEST: u64 = 16 << 20;
 /// Where the state is unless told otherwise.
 pub const DEFAULT_STATE_DIR: &str = "/var/lib/suiro";
-/// Chosen: several times what waking a thread costs, short enough that an idle node stays below 1 % of a core.
-const DEFAULT_SPIN: Duration = Duration::from_micros(50);
 /// More than this and a worker that spins is a worker that never sleeps.
 const SPIN_MAX_US: u64 = 1_000_000;
 /// `sun_path` holds 108 bytes with its NUL (unix(7)); a socket's name is at most 32 + `.mgmt` and a slash.
@@ -275,7 +273,7 @@ impl NodeConfig {
             metrics: None,
             samples: None,
             cores: default_cores(host),
-            spin: DEFAULT_SPIN,
+            spin: None,
             rungs: Rungs::ALL,
             flows_per_table: Limits::default().entries_per_table,
             log: None,
@@ -348,7 +346,7 @@ fn read_node(
         metrics: read_address(&scope, "metrics"),
         samples: samples::read(&scope),
         cores: read_cores(&scope, host).unwrap_or(defaults.cores),
-        spin: scope.number("spin_us", 0..=SPIN_MAX_US).map_or(defaults.spin, Duration::from_micros),
+        spin: scope.number("spin_us", 0..=SPIN_MAX_US).map(Duration::from_micros),
         rungs: scope
             .words("rungs", &Rung::ALL.map(Rung::name), Rung::of_name)
             .map_or(defaults.rungs, |rungs| rungs.into_iter().collect()),

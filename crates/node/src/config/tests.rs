@@ -59,7 +59,7 @@ fn as_json(config: &Config) -> serde_json::Value {
             "run_dir": run_dir,
             "state_dir": state_dir,
             "cores": cores,
-            "spin_us": spin.as_micros(),
+            "spin_us": spin.map(|spin| spin.as_micros()),
             "flows_per_table": flows_per_table,
             "log": log,
             "tls": tls,

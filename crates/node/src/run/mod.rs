@@ -406,10 +406,18 @@ async fn reload_at_each(mut hangup: Signal, node: Arc<Node>) {
     }
 }
 
+/// What a wake-up costs on the first worker's core.
+fn wake_up(config: &NodeConfig) -> Duration {
+    let cost = datapath::wake_up_cost(config.cores.first().copied().unwrap_or_default());
+    tracing::debug!("a wake-up takes {} us", cost.as_micros());
+    cost
+}
+
 fn start_datapath(config: &NodeConfig) -> Result<(Datapath, datapath::Events), RunError> {
     let wanted = datapath::Config {
         cores: config.cores.clone(),
-        spin: config.spin,
+        spin: config.spin.unwrap_or_else(|| wake_up(config)),
+        learns: config.spin.is_none(),
         rungs: config.rungs,
         confine: confine::worker_where_possible,
         ..datapath::Config::default()
