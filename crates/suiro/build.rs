@@ -19,6 +19,7 @@ fn main() {
         ("node", feature("NODE")),
         ("lab", feature("LAB")),
         ("control", feature("CONTROL")),
+        ("portal", feature("PORTAL")),
     ];
     let built: Vec<&str> = parts.iter().filter(|part| part.1).map(|part| part.0).collect();
     println!("cargo::rustc-env=SUIRO_FEATURES={}", built.join(" + "));

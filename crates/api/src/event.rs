@@ -41,6 +41,8 @@ pub enum Noun {
     Capture,
     /// A slice of a domain: `tenant/slice`.
     Slice,
+    /// A link of a slice: `tenant/slice/link`.
+    Link,
     /// The operator's declaration of a domain.
     Domain,
 }
@@ -157,6 +159,7 @@ impl Noun {
             Self::Circuit => "circuit",
             Self::Capture => "capture",
             Self::Slice => "slice",
+            Self::Link => "link",
             Self::Domain => "domain",
         }
     }

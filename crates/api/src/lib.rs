@@ -45,6 +45,7 @@ mod protocol;
 mod queue;
 mod rate;
 mod rules;
+mod session;
 mod slice;
 pub mod steer;
 mod switch;
@@ -103,6 +104,9 @@ pub use queue::{
 };
 pub use rate::{BitRate, NewRate, Rate};
 pub use rules::{Applied, FlowLine, FlowsView, GroupView, MeterView, RuleChange, RuleKind};
+pub use session::{
+    CSRF_HEADER, PasswordSpec, Room, SegmentView, SessionView, SignIn, SiteView, SitesView,
+};
 pub use slice::{
     DEFAULT_CONTROL_DIR, Declaration, Declares, DomainNodeView, GuestPlace, HostView, LinkView,
     LinkWay, PartReport, PlanView, Planned, Report, SliceState, SliceView, Wanted,

@@ -239,7 +239,7 @@ pub struct UserSpec {
     pub tenant: Option<String>,
     /// What the user may do.
     pub role: Role,
-    /// For how many seconds the token is good.
+    /// For how many seconds token and password are good.
     pub for_s: u64,
 }
 
@@ -253,7 +253,7 @@ pub struct UserView {
     pub tenant: Option<String>,
     /// What the user may do.
     pub role: Role,
-    /// Until when the token is good, in seconds since 1970; none for the host's root.
+    /// Until when token and password are good, in seconds since 1970; none for the host's root.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until_s: Option<u64>,
 }

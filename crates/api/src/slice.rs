@@ -127,6 +127,9 @@ pub struct SliceView {
     pub revision: u64,
     /// How far it is.
     pub state: SliceState,
+    /// When it ends, as its file says; when it is deleted, otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<String>,
     /// The node of each switch, guest and external.
     pub nodes: BTreeMap<String, String>,
     /// Where each guest is.

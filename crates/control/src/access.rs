@@ -27,8 +27,10 @@ pub enum Access {
 pub fn needed(method: &Method, route: &str, value: impl Fn(&str) -> String) -> Access {
     const SLICE: &str = "/v1/slices/{tenant}/{slice}";
     match (method.as_str(), route) {
-        ("POST", "/v1/join") | ("GET", "/v1/openapi.json") => Access::Anyone,
-        ("GET", "/v1/self" | "/v1/slices" | "/v1/events") | ("POST", "/v1/read") => Access::User,
+        ("POST", "/v1/join" | "/v1/session") | ("GET", "/v1/openapi.json") => Access::Anyone,
+        ("GET", "/v1/self" | "/v1/slices" | "/v1/sites" | "/v1/events")
+        | ("GET" | "DELETE", "/v1/session")
+        | ("POST", "/v1/read") => Access::User,
         (method, slice) if slice.starts_with(SLICE) => match method {
             "GET" => Access::See(value("tenant")),
             _ => Access::Change(value("tenant")),

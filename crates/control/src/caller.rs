@@ -1,10 +1,11 @@
 //! Who asks: what the connection says, and what that is worth.
 
+use crate::sessions::Secret;
 use api::{Role, Token};
 use axum::http::{HeaderMap, header};
 use domain::Name;
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 /// Who is at the other end of a connection.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -13,6 +14,23 @@ pub enum Peer {
     Here(Option<(u32, i32)>),
     /// Somebody at an address, by TLS; with the fingerprint of the certificate, if one of ours was shown.
     There(SocketAddr, Option<[u8; 32]>),
+    /// Somebody at a loopback address of this host, without TLS.
+    Near(SocketAddr),
+}
+
+impl Peer {
+    /// Whether it came in on loopback, without TLS.
+    pub fn is_near(&self) -> bool {
+        matches!(self, Self::Near(_))
+    }
+
+    /// The address that it came from; loopback's where it came by the unix socket.
+    pub fn address(&self) -> IpAddr {
+        match self {
+            Self::Here(_) => Ipv4Addr::LOCALHOST.into(),
+            Self::There(address, _) | Self::Near(address) => address.ip(),
+        }
+    }
 }
 
 impl fmt::Display for Peer {
@@ -20,7 +38,7 @@ impl fmt::Display for Peer {
         match self {
             Self::Here(Some((uid, pid))) => write!(f, "user {uid} of this host, process {pid}"),
             Self::Here(None) => f.write_str("somebody of this host"),
-            Self::There(address, _) => address.fmt(f),
+            Self::There(address, _) | Self::Near(address) => address.fmt(f),
         }
     }
 }
@@ -32,7 +50,7 @@ pub enum Caller {
     Root,
     /// A node, by its certificate.
     Node(Name),
-    /// A user, by token.
+    /// A user, by token or session.
     User {
         /// The name.
         name: String,
@@ -40,7 +58,7 @@ pub enum Caller {
         tenant: Option<String>,
         /// What the user may do.
         role: Role,
-        /// Until when the token is good.
+        /// Until when token and password are good.
         until_s: u64,
     },
     /// Nobody whom the controller knows.
@@ -75,8 +93,26 @@ impl fmt::Display for Caller {
     }
 }
 
+/// How a request shows whose it is, if its connection does not.
+pub enum Shown {
+    /// Not at all.
+    Nothing,
+    /// By a token of a user's.
+    Token(Token),
+    /// By the cookie of a session.
+    Cookie(Secret),
+}
+
+impl Shown {
+    /// What a request shows. Who shows a token means that.
+    pub fn by(headers: &HeaderMap, peer: &Peer) -> Self {
+        let cookie = || Secret::of(headers, peer.is_near()).map(Self::Cookie);
+        bearer(headers).map(Self::Token).or_else(cookie).unwrap_or(Self::Nothing)
+    }
+}
+
 /// The token that a request comes with, if it comes with one that can be read (RFC 6750).
-pub fn bearer(headers: &HeaderMap) -> Option<Token> {
+fn bearer(headers: &HeaderMap) -> Option<Token> {
     let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
     value.strip_prefix("Bearer ")?.parse().ok()
 }

@@ -50,7 +50,8 @@ impl Drop for Place {
     }
 }
 
-fn network(address: IpAddr) -> IpAddr {
+/// The network that counts as one caller.
+pub fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {
             Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)).into()

@@ -1,4 +1,4 @@
-//! Where callers come in: the unix socket, and TLS on an address.
+//! Where callers come in: the unix socket, TLS on an address, and loopback without TLS for browsers of this host.
 //!
 //! A handshake that takes long, or that nobody finishes, keeps nobody else waiting; nor does a caller that says nothing, or one that calls and calls: all
 //! are bounded ([`Bounds`]). A caller whose host has gone is found out by the kernel (tcp(7), `TCP_KEEPIDLE`).
@@ -6,17 +6,23 @@
 use crate::authority::{Authority, sha256};
 use crate::caller::Peer;
 use crate::crowd::{Crowd, Place};
+use api::Fault;
 use axum::extract::connect_info::Connected;
 use axum::serve::{IncomingStream, Listener};
 use rustix::net::sockopt;
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use serve::error::ApiError;
 use std::io;
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::{Semaphore, mpsc};
 use tokio_rustls::TlsAcceptor;
-use tokio_rustls::server::TlsStream;
 
 /// What callers by TLS may take.
 #[derive(Clone, Copy, Debug)]
@@ -79,17 +85,81 @@ impl Listener for Here {
     }
 }
 
-/// TLS on an address.
+/// How a door is.
+#[derive(Clone)]
+pub enum Door {
+    /// By TLS with certificates of the domain's own authority. Nodes show theirs.
+    Domain(Arc<Authority>, fn() -> u64),
+    /// By TLS with a certificate that browsers know.
+    Browsers(Arc<Files>),
+    /// Without TLS. On loopback alone.
+    Near,
+}
+
+/// A certificate with its key, as files that somebody renews.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Files {
+    /// The certificate, those behind it after it, in PEM form.
+    pub certificate: PathBuf,
+    /// Its key.
+    pub key: PathBuf,
+}
+
+impl Files {
+    /// What they make.
+    ///
+    /// # Errors
+    /// They cannot be read, or do not belong together.
+    pub fn server(&self) -> Result<Arc<ServerConfig>, Fault> {
+        let bad = |file: &Path, error: &dyn std::error::Error| {
+            let thing = format!("portal's certificate: {}", file.display());
+            let remedy = "name the certificate with its chain, and its key, in PEM form";
+            Fault::new(thing, "use it", error.to_string(), remedy)
+        };
+        let chain = CertificateDer::pem_file_iter(&self.certificate);
+        let chain = chain.and_then(Iterator::collect::<Result<Vec<_>, _>>);
+        let chain = chain.map_err(|error| bad(&self.certificate, &error))?;
+        let key =
+            PrivateKeyDer::from_pem_file(&self.key).map_err(|error| bad(&self.key, &error))?;
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ServerConfig::builder_with_provider(provider)
+            .with_protocol_versions(&[&rustls::version::TLS13])
+            .expect("ring's provider speaks TLS 1.3")
+            .with_no_client_auth()
+            .with_single_cert(chain, key);
+        config.map(Arc::new).map_err(|error| bad(&self.certificate, &error))
+    }
+}
+
+impl Door {
+    /// What a handshake needs; none where there is no TLS.
+    fn acceptor(&self) -> Result<Option<TlsAcceptor>, Fault> {
+        let config = match self {
+            Self::Domain(authority, now_s) => {
+                authority.server(now_s()).map_err(ApiError::into_fault)?
+            }
+            Self::Browsers(files) => files.server()?,
+            Self::Near => return Ok(None),
+        };
+        Ok(Some(config.into()))
+    }
+}
+
+/// An open door.
 pub struct There {
     address: SocketAddr,
     bounds: Bounds,
     opened: mpsc::Receiver<Caller>,
 }
 
-/// Somebody who came in by TLS.
+/// A connection.
+pub trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
+
+/// Somebody who came in.
 pub struct Caller {
     /// The connection.
-    pub stream: TlsStream<TcpStream>,
+    pub stream: Box<dyn Stream>,
     /// Who it is.
     pub peer: Peer,
     /// Its place among those of its address.
@@ -97,20 +167,14 @@ pub struct Caller {
 }
 
 impl There {
-    /// Listens, and shakes hands with whoever comes, within a runtime.
+    /// Takes who comes to a socket that listens, within a runtime.
     ///
     /// # Errors
-    /// The address cannot be had.
-    pub async fn open(
-        address: SocketAddr,
-        authority: Arc<Authority>,
-        now_s: fn() -> u64,
-        bounds: Bounds,
-    ) -> io::Result<Self> {
-        let listener = TcpListener::bind(address).await?;
+    /// The socket is none.
+    pub fn open(listener: TcpListener, door: Door, bounds: Bounds) -> io::Result<Self> {
         let address = listener.local_addr()?;
         let (sender, opened) = mpsc::channel(AT_A_TIME);
-        tokio::spawn(welcome(listener, (authority, now_s), bounds, sender));
+        tokio::spawn(welcome(listener, door, bounds, sender));
         Ok(Self { address, bounds, opened })
     }
 
@@ -135,15 +199,10 @@ impl There {
     }
 }
 
-async fn welcome(
-    listener: TcpListener,
-    (authority, now_s): (Arc<Authority>, fn() -> u64),
-    bounds: Bounds,
-    opened: mpsc::Sender<Caller>,
-) {
+async fn welcome(listener: TcpListener, door: Door, bounds: Bounds, opened: mpsc::Sender<Caller>) {
     let (shaking, there) = (Crowd::new(SHAKING), Crowd::new(bounds.of_an_address));
     let room = Arc::new(Semaphore::new(AT_A_TIME));
-    let mut acceptor: Option<(TlsAcceptor, Instant)> = None;
+    let mut acceptor: Option<(Option<TlsAcceptor>, Instant)> = None;
     loop {
         let Ok(turn) = room.clone().acquire_owned().await else { return };
         let (stream, from) = match listener.accept().await {
@@ -154,25 +213,25 @@ async fn welcome(
             }
         };
         let (Some(hands), Some(place)) = (shaking.enter(from.ip()), there.enter(from.ip())) else {
-            tracing::debug!("{from}: no TLS connection: its address has too many");
+            tracing::debug!("{from}: no connection: its address has too many");
             continue;
         };
         if acceptor.as_ref().is_none_or(|(_, made)| made.elapsed() > ANOTHER) {
-            match authority.server(now_s()) {
-                Ok(config) => acceptor = Some((config.into(), Instant::now())),
-                Err(error) => tracing::error!("{}", error.into_fault()),
+            match door.acceptor() {
+                Ok(made) => acceptor = Some((made, Instant::now())),
+                Err(fault) => tracing::error!("{fault}"),
             }
         }
         let Some((acceptor, _)) = acceptor.clone() else { continue };
         let opened = opened.clone();
         tokio::spawn(async move {
-            match shake(acceptor, stream, bounds.handshake).await {
-                Ok((stream, shown)) => {
-                    let caller = Caller { stream, peer: Peer::There(from, shown), place };
+            match shake(acceptor, (stream, from), bounds.handshake).await {
+                Ok((stream, peer)) => {
+                    let caller = Caller { stream, peer, place };
                     // Nobody listens any more when the controller ends.
                     let _ = opened.send(caller).await;
                 }
-                Err(error) => tracing::info!("{from}: no TLS connection: {error}"),
+                Err(error) => tracing::info!("{from}: no connection: {error}"),
             }
             drop((turn, hands));
         });
@@ -180,22 +239,23 @@ async fn welcome(
 }
 
 async fn shake(
-    acceptor: TlsAcceptor,
-    stream: TcpStream,
+    acceptor: Option<TlsAcceptor>,
+    (stream, from): (TcpStream, SocketAddr),
     patience: Duration,
-) -> io::Result<(TlsStream<TcpStream>, Option<[u8; 32]>)> {
+) -> io::Result<(Box<dyn Stream>, Peer)> {
     stream.set_nodelay(true)?;
     let (silent, between, questions) = ALIVE;
     sockopt::set_socket_keepalive(&stream, true)?;
     sockopt::set_tcp_keepidle(&stream, silent)?;
     sockopt::set_tcp_keepintvl(&stream, between)?;
     sockopt::set_tcp_keepcnt(&stream, questions)?;
+    let Some(acceptor) = acceptor else { return Ok((Box::new(stream), Peer::Near(from))) };
     let stream = tokio::time::timeout(patience, acceptor.accept(stream))
         .await
         .map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
     let shown = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
     let shown = shown.map(|certificate| sha256(certificate));
-    Ok((stream, shown))
+    Ok((Box::new(stream), Peer::There(from, shown)))
 }
 
 async fn pause(error: &io::Error) {

@@ -12,6 +12,7 @@
 //! * [`controller`]: the one owner of what is wanted, and of what nodes have said, which is its [`state`]. [`record`]: what of a slice is kept; [`kept`]: under
 //!   which key. [`declared`]: files as users send them. [`show`]: what is told of it.
 //! * [`doors`]: how callers come in, [`crowd`]: how many of one address; [`caller`], [`people`]: who they are; [`access`]: what each may; [`authority`]: what signs certificates.
+//! * [`sessions`]: browsers that users signed in at, by [`password`], as often as [`attempts`] lets them.
 //! * [`streams`]: how a node is asked although nobody can call it.
 //! * [`store`]: the trait of stores, and the embedded one.
 //!
@@ -29,6 +30,7 @@
 //! Reconciliation by level, not by event, as Kubernetes has made it usual. The decision: `docs/decisions/0030-nodes-call-out.md`.
 
 pub mod access;
+mod attempts;
 pub mod authority;
 pub mod caller;
 pub mod controller;
@@ -39,9 +41,11 @@ mod fault;
 pub mod http;
 mod kept;
 mod links;
+mod password;
 pub mod people;
 pub mod record;
 pub mod run;
+mod sessions;
 mod shelf;
 mod show;
 pub mod state;

@@ -1,6 +1,8 @@
 //! Whom the controller knows: nodes by certificate, tokens to join by, users. Secrets are kept as digests.
 
 use crate::authority::sha256;
+use crate::caller::Caller;
+use crate::sessions::Session;
 use crate::shelf::Shelf;
 use crate::store::Store;
 use api::{JoinTokenView, Pin, Role, Token, TokenKind, UserView};
@@ -19,6 +21,8 @@ pub struct People {
     pub tokens: Shelf<JoinToken>,
     /// Users, by name.
     pub users: Shelf<User>,
+    /// Sessions, by the digest of their secret.
+    pub sessions: Shelf<Session>,
 }
 
 /// A node that has joined.
@@ -72,8 +76,11 @@ pub struct User {
     pub role: Role,
     /// The digest of the whole token.
     pub digest: Pin,
-    /// Until when it is good, in seconds since 1970.
+    /// Until when token and password are good, in seconds since 1970.
     pub until_s: u64,
+    /// What is kept of the password, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub password: Option<String>,
 }
 
 /// Why a token does not let a node in.
@@ -99,6 +106,7 @@ impl People {
             members: Shelf::read(store, "member/")?,
             tokens: Shelf::read(store, "token/")?,
             users: Shelf::read(store, "user/")?,
+            sessions: Shelf::read(store, "session/")?,
         })
     }
 
@@ -166,6 +174,12 @@ impl Member {
 }
 
 impl User {
+    /// The user as who asks.
+    pub fn caller(&self, name: &str) -> Caller {
+        let Self { tenant, role, until_s, .. } = self.clone();
+        Caller::User { name: name.into(), tenant, role, until_s }
+    }
+
     /// As it is shown.
     pub fn view(&self, name: &str) -> UserView {
         let (tenant, until_s) = (self.tenant.clone(), Some(self.until_s));

@@ -1,14 +1,17 @@
 //! A controller from start to end: the store is opened, which only one process can; then the API is served until a signal comes.
 
 use crate::controller::{Controller, now_s};
-use crate::doors::{Bounds, Here, There};
+use crate::doors::{Bounds, Door, Files, Here, There};
 use crate::http;
 use crate::store::Embedded;
 use api::{Fault, chain};
+use rustix::fs::{Mode, OFlags};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use std::fmt::Display;
 use std::fs::Permissions;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,6 +23,8 @@ use tokio::time::MissedTickBehavior;
 
 /// The API's socket in the run directory.
 pub const SOCKET: &str = "api.sock";
+/// The file in the run directory that says where portals are, one address a line.
+pub const PORTAL: &str = "portal";
 /// Threads for connections. Chosen: one can work while another waits for the disk.
 const THREADS: usize = 2;
 /// Between two looks at how slices and nodes are.
@@ -34,6 +39,19 @@ pub struct Options {
     pub state_dir: PathBuf,
     /// Where to listen for nodes and users, by TLS.
     pub listen: Vec<SocketAddr>,
+    /// Where to listen for browsers.
+    pub portals: Portals,
+}
+
+/// Doors for browsers.
+#[derive(Clone, Debug, Default)]
+pub struct Portals {
+    /// Where.
+    pub addresses: Vec<SocketAddr>,
+    /// The certificate that they show; none: without TLS, on loopback alone.
+    pub certificate: Option<Files>,
+    /// The network namespace that they are in; none: the controller's own.
+    pub netns: Option<PathBuf>,
 }
 
 /// Runs a controller until SIGTERM or SIGINT.
@@ -69,23 +87,32 @@ pub fn run(options: &Options) -> Result<(), Fault> {
         .build();
     let socket = options.run_dir.join(SOCKET);
     let runtime = runtime.map_err(failed("start its threads"))?;
-    runtime.block_on(serve(&socket, &options.listen, Arc::new(controller)))?;
+    let portals = portals(options)?;
+    runtime.block_on(serve(&socket, (&options.listen, portals), Arc::new(controller)))?;
     // Nodes that wait for an answer ask again, of the next one.
     runtime.shutdown_background();
     let _ = std::fs::remove_file(socket);
+    let _ = std::fs::remove_file(options.run_dir.join(PORTAL));
     Ok(())
 }
 
 async fn serve(
     socket: &Path,
-    addresses: &[SocketAddr],
+    (addresses, portals): (&[SocketAddr], Vec<(TcpListener, Door)>),
     controller: Arc<Controller>,
 ) -> Result<(), Fault> {
     let mut servers = JoinSet::new();
     for address in addresses {
-        let there = There::open(*address, controller.authority(), now_s, Bounds::default()).await;
-        let there = there.map_err(|error| cannot_listen(address, &error))?;
-        tracing::info!("serving {} by TLS", there.address());
+        let door = Door::Domain(controller.authority(), now_s);
+        let there = TcpListener::bind(address)
+            .and_then(|listener| open(listener, door))
+            .map_err(|error| cannot_listen(address, &error))?;
+        tracing::info!("serving {} by TLS; portal: https://{0}/ui/", there.address());
+        servers.spawn(http::serve_there(there, controller.clone()));
+    }
+    for (listener, door) in portals {
+        let there =
+            open(listener, door).map_err(|error| cannot_listen(&"a portal's address", &error))?;
         servers.spawn(http::serve_there(there, controller.clone()));
     }
     // Last: who waits for the socket finds all of it served.
@@ -103,6 +130,60 @@ async fn serve(
     };
     controller.feed().close();
     ended.map_err(|error| cannot_listen(&socket.display(), &error))
+}
+
+/// Opens the portals' doors, and writes down where they are.
+fn portals(options: &Options) -> Result<Vec<(TcpListener, Door)>, Fault> {
+    let Portals { addresses, certificate, netns } = &options.portals;
+    let door = match certificate {
+        Some(files) => {
+            files.server()?;
+            Door::Browsers(Arc::new(files.clone()))
+        }
+        None => Door::Near,
+    };
+    let (mut open, mut told) = (Vec::new(), String::new());
+    for address in addresses {
+        if certificate.is_none() && !address.ip().is_loopback() {
+            return Err(Fault::new(
+                format!("portal {address}"),
+                "listen there",
+                "passwords are never sent without TLS, but on loopback",
+                "name a certificate (--portal-certificate, --portal-key), or a loopback address",
+            ));
+        }
+        let listener =
+            bind_in(netns.as_deref(), *address).map_err(|error| cannot_listen(address, &error))?;
+        let at = listener.local_addr().map_err(|error| cannot_listen(address, &error))?;
+        let scheme = if certificate.is_some() { "https" } else { "http" };
+        told += &format!("{scheme}://{at}/ui/\n");
+        tracing::info!("portal: {scheme}://{at}/ui/");
+        open.push((listener, door.clone()));
+    }
+    let path = options.run_dir.join(PORTAL);
+    let written = std::fs::write(&path, told);
+    written.map_err(|error| cannot_listen(&path.display(), &error))?;
+    Ok(open)
+}
+
+/// A socket that listens, of that namespace.
+fn bind_in(netns: Option<&Path>, address: SocketAddr) -> io::Result<TcpListener> {
+    let Some(netns) = netns else { return TcpListener::bind(address) };
+    // A FIFO in its place keeps nobody waiting.
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = rustix::fs::open(netns, flags, Mode::empty())?;
+    // A thread of its own is there, so that this process stays where it is.
+    let inside = std::thread::spawn(move || {
+        let network = Some(LinkNameSpaceType::Network);
+        move_into_link_name_space(file.as_fd(), network)?;
+        TcpListener::bind(address)
+    });
+    inside.join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()))
+}
+
+fn open(listener: TcpListener, door: Door) -> io::Result<There> {
+    listener.set_nonblocking(true)?;
+    There::open(tokio::net::TcpListener::from_std(listener)?, door, Bounds::default())
 }
 
 /// Looks again and again whose state has changed.

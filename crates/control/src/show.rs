@@ -1,7 +1,7 @@
 //! What is told of slices and nodes: computed from what is wanted and what nodes have said, never kept beside them.
 
 use crate::state::{Kept, State};
-use api::{DomainNodeView, Fault, GuestPlace, PROVE, SliceState, SliceView};
+use api::{DomainNodeView, Fault, GuestPlace, PROVE, SitesView, SliceState, SliceView};
 use domain::{Door, Name, Names, SliceKey, UNDERLAY};
 
 impl State {
@@ -25,6 +25,11 @@ impl State {
             .iter()
             .filter_map(|key| self.slices.get_mut(key).map(|kept| kept.was_ready = true))
             .for_each(drop);
+    }
+
+    /// Sites, and what of them is free.
+    pub fn sites(&self) -> SitesView {
+        domain::sites(&self.world, |node| self.said(node).is_some())
     }
 
     /// All nodes of the domain.
@@ -67,6 +72,7 @@ impl State {
             generation: record.generation,
             revision: kept.revision,
             state,
+            until: record.spec.until.as_ref().map(ToString::to_string),
             nodes: record
                 .decision
                 .nodes

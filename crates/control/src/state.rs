@@ -7,7 +7,7 @@ use crate::kept::{self, DOMAIN, QUARANTINE, SLICES};
 use crate::record::{Record, Version};
 use crate::store::{Revision, Store, StoreError};
 use crate::{declared, fault};
-use api::{AuditReport, Declaration, PartName, Report, SliceState};
+use api::{AuditReport, CircuitState, Declaration, PartName, Report, SliceState};
 use domain::file::domain::DomainSpec;
 use domain::{Name, Quarantine, SliceKey, UNDERLAY, World};
 use serde_json::json;
@@ -43,6 +43,8 @@ pub struct State {
 pub struct Told {
     /// How each slice is.
     pub slices: BTreeMap<SliceKey, SliceState>,
+    /// How each link of each slice is.
+    pub links: BTreeMap<SliceKey, BTreeMap<String, CircuitState>>,
     /// Nodes that are here.
     pub here: BTreeSet<Name>,
 }

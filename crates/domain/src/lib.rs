@@ -43,6 +43,7 @@ mod path;
 mod place;
 #[cfg(test)]
 mod reference;
+mod room;
 pub mod schema;
 mod wire;
 mod words;
@@ -58,6 +59,7 @@ pub use ids::Quarantine;
 pub use names::{Names, door as door_port};
 pub use parse::{Domain, Slice};
 pub use part::{Part, PartSwitch, UNDERLAY};
+pub use room::sites;
 pub use wire::{OUTSIDE, Wire, wires};
 pub use words::{Address, Cpu, Delay, End, EndPort, Moment, Name, Size, SliceKey, Uid};
 pub use world::{Admitted, NodeFacts, World};

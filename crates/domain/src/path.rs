@@ -276,10 +276,14 @@ impl Step<'_> {
     }
 }
 
-/// What of a segment can still be reserved: 95 of 100 (D4), less what is.
+/// What of a segment can be reserved: 95 of 100 (D4).
+pub fn most(segment: &Segment) -> u64 {
+    segment.capacity.bits().get() / 100 * 95
+}
+
+/// What of a segment can still be reserved.
 pub fn free(segment: &Segment, name: &Name, ledger: &Ledger) -> u64 {
-    let most = segment.capacity.bits().get() / 100 * 95;
-    most.saturating_sub(ledger.segments.get(name).copied().unwrap_or(0))
+    most(segment).saturating_sub(ledger.segments.get(name).copied().unwrap_or(0))
 }
 
 /// Reserves a way.

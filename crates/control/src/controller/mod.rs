@@ -6,12 +6,15 @@ mod deviations;
 mod members;
 mod news;
 mod reports;
+mod sessions;
 mod streams;
 mod users;
 
 pub use admission::no_slice;
+pub use sessions::Failed;
 pub use streams::{Line, thing};
 
+use crate::attempts::Attempts;
 use crate::authority::Authority;
 use crate::fault;
 use crate::kept::{self, SECRET};
@@ -42,6 +45,8 @@ pub struct Controller {
     last_line: Mutex<u64>,
     /// What happened, for whoever listens.
     feed: Feed,
+    /// How often who has tried to sign in.
+    attempts: Mutex<Attempts>,
     /// Connections that nodes are to open.
     streams: Streams,
     /// Moves with what is wanted.
@@ -70,6 +75,7 @@ impl Controller {
             state: Mutex::new(state),
             people: Mutex::new(people),
             last_line,
+            attempts: Mutex::default(),
             streams: Streams::default(),
             wanted: watch::Sender::new(0),
             heard: watch::Sender::new(0),

@@ -13,7 +13,7 @@ use domain::{Name, SliceKey};
 use serde_json::json;
 use serve::error::ApiError;
 use serve::feed::Feed;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// A feed whose numbers go on from the store's.
@@ -88,6 +88,7 @@ impl State {
             news.push(News::of_node(Noun::Node, node, Happening::State, text));
         }
         self.told.here = here;
+        news.extend(self.links_news());
         let views: Vec<_> =
             self.slices.iter().map(|(key, kept)| (key.clone(), self.state_of(kept))).collect();
         let there: BTreeSet<&SliceKey> = views.iter().map(|(key, _)| key).collect();
@@ -108,13 +109,36 @@ impl State {
         }
         news
     }
+
+    /// Links that are otherwise than at the last look. Those of a slice that goes are not told one by one.
+    fn links_news(&mut self) -> Vec<News> {
+        let mut news = Vec::new();
+        let there: BTreeMap<_, _> = self
+            .slices
+            .iter()
+            .filter(|(_, kept)| !kept.record.going)
+            .map(|(key, kept)| (key.clone(), self.links(kept).views))
+            .collect();
+        self.told.links.retain(|key, _| there.contains_key(key));
+        for (key, views) in there {
+            let told = self.told.links.entry(key.clone()).or_default();
+            told.retain(|name, _| views.contains_key(name));
+            for (name, state) in views.iter().filter_map(|(name, view)| Some((name, view.state?))) {
+                if told.insert(name.clone(), state) != Some(state) {
+                    let name = format!("{key}/{name}");
+                    news.push(News::of_node(Noun::Link, &name, Happening::State, state.word()));
+                }
+            }
+        }
+        news
+    }
 }
 
 impl Caller {
     /// Whether it may hear of it: of a tenant's slices who sees the tenant, of the rest operators.
     pub fn hears(&self, news: &News) -> bool {
         let tenant = news.name.as_ref().and_then(|name| name.split_once('/'));
-        match tenant.filter(|_| news.kind == Noun::Slice) {
+        match tenant.filter(|_| matches!(news.kind, Noun::Slice | Noun::Link)) {
             Some((tenant, _)) => self.sees(tenant),
             None => self.is_operator(),
         }

@@ -1,10 +1,10 @@
 //! Users, and who a caller is.
 
 use super::{Controller, now_s};
-use crate::caller::{Caller, Peer};
+use crate::caller::{Caller, Peer, Shown};
 use crate::fault;
 use crate::people::{User, digest_of};
-use api::{NewToken, Role, Token, TokenKind, UserSpec, UserView};
+use api::{NewToken, Role, TokenKind, UserSpec, UserView};
 use axum::http::StatusCode;
 use domain::Name;
 use serve::error::ApiError;
@@ -42,8 +42,11 @@ impl Controller {
         let token = self.new_token(TokenKind::User)?;
         let UserSpec { tenant, role, for_s } = spec;
         let until_s = now_s() + for_s;
-        let user = User { tenant, role, digest: digest_of(&token), until_s };
-        self.people().users.put(&*self.store, &name.to_string(), Some(user))?;
+        let (name, mut people) = (name.to_string(), self.people());
+        let password = people.users.get(&name).and_then(|user| user.password.clone());
+        let user = User { tenant, role, digest: digest_of(&token), until_s, password };
+        people.users.put(&*self.store, &name, Some(user))?;
+        people.end_sessions(&*self.store, &name, 0)?;
         Ok(NewToken { token, until_s })
     }
 
@@ -59,16 +62,9 @@ impl Controller {
     pub fn remove_user(&self, name: &Name) -> Result<(), ApiError> {
         let mut people = self.people();
         if people.users.get(&name.to_string()).is_none() {
-            let remedy = "list them: suiro domain user list";
-            let thing = format!("user {name}");
-            return Err(fault::refused(
-                StatusCode::NOT_FOUND,
-                thing,
-                "find it",
-                "there is none",
-                remedy,
-            ));
+            return Err(no_user(&name.to_string()));
         }
+        people.end_sessions(&*self.store, &name.to_string(), 0)?;
         people.users.put(&*self.store, &name.to_string(), None)
     }
 
@@ -76,16 +72,18 @@ impl Controller {
     ///
     /// # Errors
     /// A certificate or token that is worth nothing any more.
-    pub fn caller(&self, peer: &Peer, token: Option<&Token>) -> Result<Caller, ApiError> {
+    pub fn caller(&self, peer: &Peer, shown: &Shown) -> Result<Caller, ApiError> {
         let unknown = |thing: &str, cause: &str, remedy: &str| {
             fault::refused(StatusCode::UNAUTHORIZED, thing, "know who asks", cause, remedy)
         };
-        let shown = match peer {
+        let certificate = match peer {
             Peer::Here(_) => return Ok(Caller::Root),
-            Peer::There(_, shown) => *shown,
+            Peer::There(_, certificate) => *certificate,
+            Peer::Near(_) => None,
         };
-        let people = self.people();
-        if let Some(fingerprint) = shown {
+        let now = now_s();
+        let mut people = self.people();
+        if let Some(fingerprint) = certificate {
             let node = people.node_of(fingerprint).and_then(|name| name.parse().ok());
             return node.map(Caller::Node).ok_or_else(|| {
                 unknown(
@@ -95,20 +93,43 @@ impl Controller {
                 )
             });
         }
-        let Some(token) = token else { return Ok(Caller::Nobody) };
-        let found = people.user_of(token, now_s());
-        let (name, user) = found.ok_or_else(|| {
+        let token = match shown {
+            Shown::Nothing => return Ok(Caller::Nobody),
+            Shown::Token(token) => token,
+            Shown::Cookie(secret) => {
+                return people.signed_in(&*self.store, secret, now).ok_or_else(|| {
+                    let cause = "it has ended, or an operator has ended it";
+                    unknown("session", cause, "sign in again")
+                });
+            }
+        };
+        let (name, user) = people.user_of(token, now).ok_or_else(|| {
             unknown(
                 "user's token",
                 "no such token was given out, it was taken back, or its time is over",
                 "ask an operator for another (suiro domain user add), and log in with it: suiro login",
             )
         })?;
-        let User { tenant, role, until_s, .. } = user.clone();
-        Ok(Caller::User { name: name.into(), tenant, role, until_s })
+        Ok(user.caller(name))
+    }
+
+    /// Whether that caller is still who it was. It is no request of a session's.
+    pub fn still(&self, peer: &Peer, shown: &Shown, caller: &Caller) -> bool {
+        match shown {
+            Shown::Cookie(secret) if !matches!(peer, Peer::Here(_)) => {
+                self.people().of_session(secret, now_s()).as_ref() == Some(caller)
+            }
+            _ => self.caller(peer, shown).is_ok_and(|now| now == *caller),
+        }
     }
 
     fn has_tenant(&self, wanted: &str) -> bool {
         self.state().world.domain().tenants.keys().any(|tenant| tenant.to_string() == wanted)
     }
+}
+
+/// There is no user of that name.
+pub fn no_user(name: &str) -> ApiError {
+    let (thing, remedy) = (format!("user {name}"), "list them: suiro domain user list");
+    fault::refused(StatusCode::NOT_FOUND, thing, "find it", "there is none", remedy)
 }

@@ -1,10 +1,10 @@
 //! What happens in the domain, as server-sent events: a tenant's user hears of its own slices, an operator of all.
 
 use super::{App, Shared};
-use crate::caller::Caller;
+use crate::caller::{Caller, Peer, Shown};
 use api::{ErrorBody, Event, News, Revision};
 use axum::Extension;
-use axum::extract::State;
+use axum::extract::{ConnectInfo, State};
 use axum::http::HeaderMap;
 use axum::response::Response;
 use serve::error::ApiError;
@@ -20,16 +20,20 @@ use serve::feed::Feed;
 pub async fn list_events(
     State(controller): App,
     Extension(caller): Extension<Caller>,
+    ConnectInfo(peer): ConnectInfo<Peer>,
     Parameters(selection): Parameters<Selection>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    answer(Heard { controller, caller }, selection, &headers)
+    let shown = Shown::by(&headers, &peer);
+    answer(Heard { controller, caller, peer, shown }, selection, &headers)
 }
 
 /// What one caller hears.
 struct Heard {
     controller: Shared,
     caller: Caller,
+    peer: Peer,
+    shown: Shown,
 }
 
 impl Source for Heard {
@@ -42,6 +46,7 @@ impl Source for Heard {
     }
 
     fn tells(&self, news: &News) -> bool {
-        self.caller.hears(news)
+        // A session or token may have ended since the stream began.
+        self.caller.hears(news) && self.controller.still(&self.peer, &self.shown, &self.caller)
     }
 }

@@ -1,10 +1,12 @@
 //! Who asks, whether that caller may, and what becomes of it: before any handler, and behind it.
 
-use super::Shared;
+use super::{Shared, whole};
 use crate::access::{Access, needed};
-use crate::caller::{Caller, Peer, bearer};
+use crate::caller::{Caller, Peer, Shown};
+use crate::fault;
 use api::Fault;
 use axum::extract::{ConnectInfo, MatchedPath, RawPathParams, Request, State};
+use axum::http::StatusCode;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use serve::error::ApiError;
@@ -17,9 +19,14 @@ const QUESTIONS: [&str; 4] = [
     "/v1/slices/{tenant}/{slice}/plan",
 ];
 
-/// What a request asks for beyond its path: the audit has it too.
+/// What the audit has of a request beyond its path.
 #[derive(Clone)]
-pub struct Said(pub String);
+pub struct Said {
+    /// What it asks for.
+    pub what: String,
+    /// Whether it is kept although a stranger made it in vain.
+    pub keeps: bool,
+}
 
 /// Lets a request pass that its caller may make, and notes what changes something.
 pub async fn gate(
@@ -30,12 +37,17 @@ pub async fn gate(
     mut request: Request,
     next: Next,
 ) -> Response {
-    let token = bearer(request.headers());
+    let shown = Shown::by(request.headers(), &peer);
     let value = |wanted: &str| {
         path.iter().find(|(name, _)| *name == wanted).map_or("", |(_, value)| value).to_owned()
     };
     let access = needed(request.method(), route.as_str(), value);
-    let caller = match controller.caller(&peer, token.as_ref()) {
+    // That a session was seen is written down now and then.
+    let caller = match shown {
+        Shown::Cookie(_) => whole(|| controller.caller(&peer, &shown)),
+        _ => controller.caller(&peer, &shown),
+    };
+    let caller = match caller {
         Ok(caller) => caller,
         // What anyone may ask for, one may ask for whose certificate is worth nothing any more: to join again.
         Err(_) if access == Access::Anyone => Caller::Nobody,
@@ -44,7 +56,8 @@ pub async fn gate(
     let changes = !request.method().is_safe() && !QUESTIONS.contains(&route.as_str());
     let what = format!("{} {}", request.method(), request.uri());
     let who = format!("{caller} ({peer})");
-    let response = match access.check(&caller) {
+    let may = access.check(&caller).and_then(|()| meant(&request, &shown, &access));
+    let response = match may {
         Ok(()) => {
             request.extensions_mut().insert(caller.clone());
             next.run(request).await
@@ -52,13 +65,34 @@ pub async fn gate(
         Err(error) => error.into_response(),
     };
     // Strangers must not fill the store: what they try is in the log alone, unless it was done.
-    let is_kept = caller != Caller::Nobody || response.status().is_success();
     let said = response.extensions().get::<Said>();
-    let what = said.map_or(what.clone(), |said| format!("{what} {}", said.0));
+    let is_kept = caller != Caller::Nobody
+        || response.status().is_success()
+        || said.is_some_and(|said| said.keeps);
+    let what = said.map_or(what.clone(), |said| format!("{what} {}", said.what));
     if changes {
         note(&controller, (who, what, is_kept), &response);
     }
     response
+}
+
+/// A browser sends its cookie with whatever any page asks for: a change must bring what only the session's own pages know.
+fn meant(request: &Request, shown: &Shown, access: &Access) -> Result<(), ApiError> {
+    match shown {
+        Shown::Cookie(secret) if !request.method().is_safe() && *access != Access::Anyone => {
+            let is_meant = secret.is_meant(request.headers());
+            is_meant.then_some(()).ok_or_else(|| {
+                fault::refused(
+                    StatusCode::FORBIDDEN,
+                    "session",
+                    "do what was asked",
+                    "the request lacks the session's token in X-CSRF-Token",
+                    "send what GET /v1/session calls csrf",
+                )
+            })
+        }
+        _ => Ok(()),
+    }
 }
 
 fn note(controller: &Shared, (who, what, is_kept): (String, String, bool), response: &Response) {
@@ -66,7 +100,7 @@ fn note(controller: &Shared, (who, what, is_kept): (String, String, bool), respo
     let status = response.status().as_u16();
     let outcome = refused.as_deref().unwrap_or("done");
     tracing::info!(target: "audit", "{who}: {what}: {status} {outcome}");
-    if is_kept && let Err(error) = super::whole(|| controller.note(who, what, status, refused)) {
+    if is_kept && let Err(error) = whole(|| controller.note(who, what, status, refused)) {
         tracing::error!("the audit lacks a line: {}", ApiError::into_fault(error));
     }
 }

@@ -67,7 +67,7 @@ pub async fn exec_guest(
         drop(room);
     });
     let mut response = switching(PROTOCOL);
-    response.extensions_mut().insert(Said(request.command.join(" ")));
+    response.extensions_mut().insert(Said { what: request.command.join(" "), keeps: false });
     Ok(response)
 }
 

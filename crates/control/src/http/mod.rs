@@ -6,7 +6,10 @@
 mod events;
 mod gate;
 mod guests;
+mod headers;
 mod nodes;
+mod pages;
+mod session;
 mod slices;
 mod users;
 
@@ -15,7 +18,7 @@ use crate::controller::Controller;
 use crate::doors::{Caller, Here, There};
 use axum::extract::{ConnectInfo, DefaultBodyLimit, State};
 use axum::http::StatusCode;
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::get;
 use axum::{Extension, Json, Router};
 use domain::Name;
@@ -42,7 +45,7 @@ type Answer<T> = Result<Json<T>, ApiError>;
 #[openapi(
     info(
         title = "suiro control",
-        description = "The API of a domain's controller, on its unix socket and by TLS. The `suiro` command and nodes are clients of it.",
+        description = "The API of a domain's controller, on its unix socket and by TLS. The `suiro` command, nodes and the portal are clients of it. A browser signs in at `/v1/session`; its changes bring `X-CSRF-Token`.",
         license(name = "Apache-2.0", identifier = "Apache-2.0"),
         contact(name = "", email = "")
     ),
@@ -59,9 +62,11 @@ struct Document;
 fn documented() -> OpenApiRouter<Shared> {
     let stranger = OpenApiRouter::new()
         .routes(routes!(nodes::join))
+        .routes(routes!(session::sign_in))
         .layer(DefaultBodyLimit::max(STRANGER_BODY_MAX));
     let others = OpenApiRouter::new()
         .routes(routes!(slices::read))
+        .routes(routes!(slices::sites))
         .routes(routes!(slices::show_domain, slices::put_domain))
         .routes(routes!(slices::list_slices))
         .routes(routes!(slices::show_slice, slices::put_slice, slices::remove_slice))
@@ -82,6 +87,8 @@ fn documented() -> OpenApiRouter<Shared> {
         .routes(routes!(users::show_self))
         .routes(routes!(users::list_users))
         .routes(routes!(users::put_user, users::remove_user))
+        .routes(routes!(session::show_session, session::sign_out))
+        .routes(routes!(session::put_password))
         .routes(routes!(users::list_audit))
         .routes(routes!(events::list_events))
         .layer(DefaultBodyLimit::max(BODY_MAX));
@@ -102,8 +109,11 @@ pub fn router(controller: Shared) -> Router {
     router
         .route("/v1/openapi.json", get(move || async move { (json, served) }))
         .route_layer(from_fn_with_state(controller.clone(), gate::gate))
+        .merge(pages::routes())
         .fallback(error::no_route)
         .method_not_allowed_fallback(error::no_method)
+        .layer(Extension(Arc::new(session::Turns::default())))
+        .layer(from_fn(headers::around))
         .with_state(controller)
 }
 

@@ -3,7 +3,7 @@
 use super::{Answer, App, whole};
 use crate::caller::Caller;
 use crate::controller::no_slice;
-use api::{Declaration, Declares, ErrorBody, PlanView, SliceState, SliceView};
+use api::{Declaration, Declares, ErrorBody, PlanView, SitesView, SliceState, SliceView};
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::{Extension, Json};
@@ -44,6 +44,14 @@ pub async fn show_domain(State(controller): App) -> Answer<Declaration> {
               (status = "4XX", description = "Refused", body = ErrorBody)))]
 pub async fn put_domain(State(controller): App, Body(declared): Body<Declaration>) -> Answer<u64> {
     Ok(Json(whole(|| controller.put_domain(declared))?))
+}
+
+/// Sites, what joins them, and what of it is free for slices.
+#[utoipa::path(get, path = "/v1/sites", tag = "slices",
+    responses((status = 200, description = "The sites", body = SitesView),
+              (status = "4XX", description = "Refused", body = ErrorBody)))]
+pub async fn sites(State(controller): App) -> Json<SitesView> {
+    Json(controller.state().sites())
 }
 
 /// All slices that the caller may see.

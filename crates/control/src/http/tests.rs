@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::controller::now_s;
-use crate::doors::Bounds;
+use crate::doors::{Bounds, Door};
 use crate::store::Embedded;
 use api::{
     As, Client, ClientError, ControllerAt, Declaration, Fault, JoinRequest, JoinTokenSpec, Joined,
@@ -46,9 +46,9 @@ impl Served {
         controller.put_domain(declared).map_err(ApiError::into_fault).unwrap();
         let controller = Arc::new(controller);
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-        let opened =
-            There::open("127.0.0.1:0".parse().unwrap(), controller.authority(), clock, bounds);
-        let there = runtime.block_on(opened).unwrap();
+        let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
+        let door = Door::Domain(controller.authority(), clock);
+        let there = runtime.block_on(async { There::open(listener, door, bounds) }).unwrap();
         let address = there.address();
         runtime.spawn(serve_there(there, controller.clone()));
         Self { controller, address, _runtime: runtime, _directory: directory }
@@ -117,11 +117,15 @@ fn may(who: &str, method: &Method, path: &str) -> bool {
             && ["report", "certificate", "parts", "streams"].contains(words.get(2).unwrap_or(&""))
     };
     match who {
-        _ if path == "/v1/join" => true,
+        _ if path == "/v1/join" || path == "/v1/session" && *method == Method::POST => true,
         "nobody" => false,
         "node t1" => of_node("t1"),
         "operator" => !of_node("t1") && !of_node("t2"),
-        _ if ["self", "read", "events"].contains(&words[0]) || path == "/v1/slices" => true,
+        _ if ["self", "read", "events", "sites", "session"].contains(&words[0])
+            || path == "/v1/slices" =>
+        {
+            true
+        }
         "user of red" => words[..words.len().min(2)] == ["slices", "red"],
         "viewer of red" => words[..words.len().min(2)] == ["slices", "red"] && reads,
         other => panic!("{other}"),

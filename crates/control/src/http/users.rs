@@ -12,7 +12,12 @@ use serve::extract::Body;
     responses((status = 200, description = "The user", body = UserView),
               (status = "4XX", description = "Refused", body = ErrorBody)))]
 pub async fn show_self(Extension(caller): Extension<Caller>) -> Json<UserView> {
-    Json(match caller {
+    Json(view(caller))
+}
+
+/// A caller as a user.
+pub fn view(caller: Caller) -> UserView {
+    match caller {
         Caller::User { name, tenant, role, until_s } => {
             UserView { name, tenant, role, until_s: Some(until_s) }
         }
@@ -20,7 +25,7 @@ pub async fn show_self(Extension(caller): Extension<Caller>) -> Json<UserView> {
             let name = root.to_string();
             UserView { name, tenant: None, role: Role::Operator, until_s: None }
         }
-    })
+    }
 }
 
 /// All users.

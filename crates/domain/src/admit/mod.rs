@@ -22,6 +22,7 @@ use fits::Quantity;
 
 pub use controllers::inside;
 pub use network::PREFIX as CONTROL_PREFIX;
+pub use nodes::rooms;
 pub use ways::rate_in_words;
 
 /// Decides on a slice. `uid` is the life of its name: the one that the world has if it has the slice already.

@@ -71,7 +71,8 @@ fn sessions(spec: &SliceSpec) -> impl Iterator<Item = [Name; 2]> {
     })
 }
 
-fn rooms<'a>(world: &'a World, site: &'a Name, ledger: &Ledger) -> Vec<Room<'a>> {
+/// The nodes of a site, and what is left of each.
+pub fn rooms<'a>(world: &'a World, site: &'a Name, ledger: &Ledger) -> Vec<Room<'a>> {
     const NONE: &[GuestKind] = &[];
     let room = |(name, node): (&'a Name, &'a crate::file::domain::Node)| {
         let facts = world.facts(name);

@@ -170,6 +170,9 @@ pub struct Switch {
     /// Controllers to call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub controllers: Option<Vec<Controller>>,
+    /// Words of the user's own, which nothing reads: where it is drawn, for instance.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
 }
 
 /// Kinds of guest.
@@ -208,6 +211,9 @@ pub struct Guest {
     /// Whether it has the control network, where switches find it by its name.
     #[serde(default, skip_serializing_if = "is_default")]
     pub control: bool,
+    /// Words of the user's own, which nothing reads: where it is drawn, for instance.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
     /// Program and arguments of a process; none: the namespace alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub command: Vec<String>,

@@ -28,12 +28,7 @@ pub const SLICE: &[Key] = &[
         .example("slice/1"),
     Key::new("name", NAME, "Name, unique in the tenant").needed().example("demo"),
     Key::new("tenant", NAME, "Whose slice it is").needed().example("red"),
-    Key::new(
-        "labels",
-        Shape::Named(short_text, &Shape::Text(short_text), FEW),
-        "Words of your own; nothing reads them",
-    )
-    .example("{course: sdn101}"),
+    LABELS_KEY,
     Key::new("until", Shape::Text(stands_for::<Moment>), "When it ends")
         .default("until deleted")
         .example("2027-03-31T18:00:00+09:00"),
@@ -62,6 +57,13 @@ pub const SLICE: &[Key] = &[
     Key::later("programs", "Programs on the fast path"),
     Key::later("policy", "What happens when a node is lost or something is short"),
 ];
+
+const LABELS_KEY: Key = Key::new(
+    "labels",
+    Shape::Named(short_text, &Shape::Text(short_text), FEW),
+    "Words of your own, which change nothing. The portal draws a switch or guest at `x` and `y`",
+)
+.example("{x: \"120\", y: \"80\"}");
 
 const DEFAULTS: &[Key] = &[
     Key::new("switch", Shape::Table(SWITCH_DEFAULTS), "Of switches"),
@@ -155,6 +157,7 @@ const SWITCH: &[Key] = &[
     FAIL_MODE_KEY,
     PROTOCOLS_KEY,
     CONTROLLERS_KEY,
+    LABELS_KEY,
 ];
 
 const GUEST: &[Key] = &[
@@ -191,6 +194,7 @@ const GUEST: &[Key] = &[
     MEMORY_KEY,
     PIDS_KEY,
     RESTART_KEY,
+    LABELS_KEY,
     Key::new("ports", Shape::Named(interface_name, &Shape::Table(PORT), FEW), "Ports, by name")
         .example("{eth0: {to: \"s1:1\"}}"),
     Key::later("image", "Image of a container or virtual machine"),

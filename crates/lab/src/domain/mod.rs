@@ -6,6 +6,7 @@
 //! * [`wide`]: the wide-area underlay: a namespace with a bridge, to which each node has a cable.
 //! * [`outside`]: a network that a slice may have a door to.
 //! * [`running`]: the processes: a `suiro node` in each node's namespace, and `suiro control` in one of its own.
+//! * [`mod@portal`]: who may sign in at its portal, and where that is.
 //! * [`declared`]: the operator's file. [`user`]: what a user types. [`mod@demo`]: a slice from file to ping.
 //! * [`mod@prove`]: links that are broken on purpose, and what is told of them.
 //! * [`mod@edit`]: a slice that is edited at random while guests talk.
@@ -27,6 +28,7 @@ mod kill;
 mod layout;
 mod osken;
 mod outside;
+mod portal;
 mod prove;
 mod real;
 mod running;
@@ -189,8 +191,10 @@ fn up(size: &Size) -> Result<Layout> {
     })?;
     steps.done("nodes", || running::start(&layout))?;
     steps.done("members", || user::members(&layout))?;
+    steps.done("users", || portal::users(&layout))?;
     println!("{layout} is up in {}", steps.total());
     println!("its controller: export SUIRO_CONTROL={}", layout.controller.socket().display());
+    println!("its portal: {}", portal::address(&layout)?);
     Ok(layout)
 }
 

@@ -41,8 +41,13 @@ pub fn start_controller(layout: &Layout) -> Result<String> {
     let host = &layout.controller;
     if !matches!(state(host), State::Serves(_)) {
         let listen = layout.control_address();
-        let start =
-            || netns::run(this(host, "control")?.args(["--listen", &listen]).arg("--background"));
+        // Browsers are on this host, not in the controller's namespace.
+        let here = format!("/proc/{}/ns/net", std::process::id());
+        let start = || {
+            let mut command = this(host, "control")?;
+            command.args(["--listen", &listen, "--portal", "127.0.0.1:0", "--portal-netns", &here]);
+            netns::run(command.arg("--background"))
+        };
         netns::enter(&host.namespace, start)?;
     }
     Ok(format!("{}, {}", host.socket().display(), layout.control_address()))

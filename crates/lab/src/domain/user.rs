@@ -6,7 +6,8 @@ use serde_json::Value;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
-use std::process::Command;
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use testbed::netns;
 
@@ -49,6 +50,26 @@ pub fn until(
     Ok(())
 }
 
+/// The same with that as its standard input.
+pub fn suiro_reads(layout: &Layout, arguments: &[&str], input: &str) -> Result<()> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.arg("--control").arg(layout.controller.socket()).args(arguments);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn()?;
+    child.stdin.take().context("its standard input")?.write_all(input.as_bytes())?;
+    ensure!(child.wait()?.success(), "suiro {}: refused", arguments.join(" "));
+    Ok(())
+}
+
+/// Writes down what only root may read.
+pub fn keep_secret(path: &Path, text: &str) -> Result<()> {
+    let write = || {
+        let mut file =
+            OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+        file.write_all(text.as_bytes())
+    };
+    write().with_context(|| format!("{}: cannot be written", path.display()))
+}
+
 /// Makes a token by which those nodes join, and writes it down for root alone.
 pub fn token(layout: &Layout, nodes: &[&Node]) -> Result<()> {
     let mut arguments = vec!["domain", "token", "add"];
@@ -56,13 +77,7 @@ pub fn token(layout: &Layout, nodes: &[&Node]) -> Result<()> {
         arguments.extend(["--node", &node.name]);
     }
     let token = suiro(layout, &arguments)?;
-    let path = layout.token_file();
-    let write = || {
-        let mut file =
-            OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&path)?;
-        file.write_all(token.as_bytes())
-    };
-    write().with_context(|| format!("{}: cannot be written", path.display()))
+    keep_secret(&layout.token_file(), &token)
 }
 
 /// Waits until all nodes are members, and have the part that every node has.

@@ -17,6 +17,18 @@ pub struct ControlArgs {
     /// Listen here, too, for nodes and users, by TLS; may be repeated
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub listen: Vec<SocketAddr>,
+    /// Serve the portal here for browsers; may be repeated. Without a certificate: on loopback alone
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub portal: Vec<SocketAddr>,
+    /// The portal's certificate with its chain, in PEM form; read again every day
+    #[arg(long, value_name = "FILE", requires = "portal_key")]
+    pub portal_certificate: Option<PathBuf>,
+    /// The key of the portal's certificate
+    #[arg(long, value_name = "FILE", requires = "portal_certificate")]
+    pub portal_key: Option<PathBuf>,
+    /// The network namespace in which the portal listens, by path; the controller's own otherwise
+    #[arg(long, value_name = "PATH")]
+    pub portal_netns: Option<PathBuf>,
     /// Start it in the background, and return when it serves
     #[arg(long)]
     pub background: bool,

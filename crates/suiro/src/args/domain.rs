@@ -99,7 +99,8 @@ Examples:
   suiro domain user add bob --tenant red --role viewer --for 30d
   suiro domain user add ops --role operator
 
-The user then: suiro login HOST:PORT --token-file alice.token")]
+The user then: suiro login HOST:PORT --token-file alice.token
+To sign in at the portal: suiro domain user password alice")]
     Add {
         /// The name
         name: String,
@@ -109,13 +110,24 @@ The user then: suiro login HOST:PORT --token-file alice.token")]
         /// See them, change them, or do everything in the whole domain
         #[arg(long, value_name = "ROLE", default_value = "user", value_parser = PossibleValuesParser::new(Role::WORDS))]
         role: String,
-        /// How long the token is good: 90s, 15m, 8h, 7d
+        /// How long token and password are good: 90s, 15m, 8h, 7d
         #[arg(long = "for", value_name = "TIME", default_value = "90d", value_parser = span)]
         for_s: u64,
     },
     /// List all users
     #[command(visible_aliases = ["ls", "dump"])]
     List,
+    /// Give a user a password to sign in at the portal with; it is asked for, or read from standard input
+    #[command(after_help = "\
+Examples:
+  suiro domain user password alice
+  pwgen 20 1 | tee alice.password | suiro domain user password alice
+
+12 to 256 bytes. The user's sessions end.")]
+    Password {
+        /// Whose
+        name: String,
+    },
     /// Remove a user; the token is worth nothing from now on
     #[command(visible_alias = "rm")]
     Del {

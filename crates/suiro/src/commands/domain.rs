@@ -9,7 +9,7 @@ use crate::secret;
 use crate::table::Table;
 use api::{
     AuditLine, Declaration, Deviation, DomainNodeView, Fault, JoinTokenSpec, JoinTokenView, Method,
-    NewToken, Role, UserSpec, UserView, quoted,
+    NewToken, PasswordSpec, Role, UserSpec, UserView, quoted,
 };
 use serde::de::DeserializeOwned;
 use std::time::{Duration, UNIX_EPOCH};
@@ -140,6 +140,13 @@ fn user(context: &Context, command: UserCommand) -> Result<(), Failure> {
                 }
                 table.to_string()
             })
+        }
+        UserCommand::Password { name } => {
+            let spec = PasswordSpec { password: secret::password(&name)? };
+            let path = format!("{}/password", path_of(&name));
+            let done: Result<(), _> = context.controller.send(Method::PUT, &path, &spec);
+            done.map_err(of_controller)?;
+            said(context, &format!("user {name} has a new password\n"))
         }
         UserCommand::Del { name } => {
             delete(context, &path_of(&name))?;

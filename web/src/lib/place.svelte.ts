@@ -1,0 +1,25 @@
+// Which page is shown: what stands behind # in the address.
+
+class Place {
+  path: string[] = $state(parts());
+
+  constructor() {
+    addEventListener("hashchange", () => (this.path = parts()));
+  }
+
+  go(path: string) {
+    location.hash = path;
+  }
+}
+
+function parts(): string[] {
+  const path = location.hash.replace(/^#\/?/, "");
+  try {
+    return path.split("/").filter(Boolean).map(decodeURIComponent);
+  } catch {
+    return ["?"];
+  }
+}
+
+export const place = new Place();
+export const toSlice = (slice: string) => `#/slices/${slice.split("/").map(encodeURIComponent).join("/")}`;
