@@ -47,10 +47,10 @@ test-long: setup ## what random frames and moves can find, at length, and Minine
 	@SUIRO_OFFLOAD_FRAMES=$(or $(FRAMES),10000000) cargo test --release --locked -p suiro-xdp --test offload -- --nocapture --test-threads=1
 	@SUIRO_ORDER_FRAMES=$(or $(FRAMES),10000000) cargo test --release --locked -p suiro-port --test past -- --nocapture --test-threads=1
 	@SUIRO_WHY_FRAMES=100000 cargo test --release --locked -p suiro-datapath --test datapath why:: -- --nocapture
-	@SUIRO_DAMAGES=1000 cargo test --release --locked -p suiro-node --lib damage:: -- --nocapture
 	@cargo build --release --locked -p suiro
 	@SUIRO_FAUCET_ROUNDS=10 cargo test --release --locked -p suiro-acceptance --test controllers mininet:: -- --nocapture --test-threads=1
 	@SUIRO_RULE_CHANGES=$(or $(CHANGES),1000) cargo test --release --locked -p suiro-acceptance --test cli moves:: -- --nocapture --test-threads=1
+	@SUIRO_DAMAGES=1000 cargo test --release --locked -p suiro-node --lib damage:: -- --nocapture
 
 check: setup ## lint gate: format, clippy, docs, dependencies, the layer rule
 	@scripts/check

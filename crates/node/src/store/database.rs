@@ -8,7 +8,10 @@ use super::pending::{Kind, Pending};
 use super::place::Place;
 use super::stamp::Moment;
 use super::{StoreError, checksum, upgrade};
-use redb::{Database, ReadOnlyTable, ReadableDatabase, ReadableTable, TableDefinition, TableError};
+use redb::{
+    Database, ReadOnlyTable, ReadableDatabase, ReadableTable, ReadableTableMetadata,
+    TableDefinition, TableError,
+};
 use std::fs::OpenOptions;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -152,12 +155,36 @@ impl File {
     fn rehearse(&self, path: &Path) -> Result<usize, StoreError> {
         let mut damaged = 0;
         for kind in Kind::ALL {
-            for switch in self.switches(path, kind)? {
-                damaged += self.read(path, kind, Some(&switch), |_, _, _| Some(()))?;
-            }
+            let switches = self.switches(path, kind)?;
+            damaged += self.rehearse_kind(path, kind, switches.iter().map(|name| Some(&**name)))?;
         }
         for kind in [Kind::Switch, Kind::Port, Kind::Node] {
-            damaged += self.read(path, kind, None, |_, _, _| Some(()))?;
+            damaged += self.rehearse_kind(path, kind, [None])?;
+        }
+        Ok(damaged)
+    }
+
+    /// The same for one kind, whose records are all met by these reads: a tree whose inner pages are damaged leads past some, and says nothing.
+    fn rehearse_kind<'s>(
+        &self,
+        path: &Path,
+        kind: Kind,
+        reads: impl IntoIterator<Item = Option<&'s str>>,
+    ) -> Result<usize, StoreError> {
+        let count = || Ok(self.records(kind)?.map_or(Ok(0), |records| records.len())?);
+        let count = || count().map_err(|source: redb::Error| StoreError::reading(path, source));
+        let there = guarded(path, count)?;
+        let (mut sound, mut damaged) = (0, 0);
+        for switch in reads {
+            damaged += self.read(path, kind, switch, |_, _, _| {
+                sound += 1;
+                Some(())
+            })?;
+        }
+        let found = sound + damaged as u64;
+        if found != there {
+            let cause = format!("{found} of {there} records of {:?} are found", kind.table());
+            return Err(StoreError::Damaged { path: path.into(), cause });
         }
         Ok(damaged)
     }
