@@ -1,6 +1,6 @@
-//! How many copies of the frames that come in at it a switch may have made, by itself and those behind its vlinks, on average: what they cost everybody else.
+//! How many copies of the frames that come in at it a switch may have made over its vlinks, on average: what a loop of flooding switches costs everybody else.
 //!
-//! A received frame earns [`EACH`], a second [`A_SECOND`]. A copy beyond the frame itself, in whichever switch, is paid from that. So a path costs nothing,
+//! A received frame earns [`EACH`], a second [`A_SECOND`]. A copy over or behind a vlink beyond the frame itself is paid from that. So a path costs nothing,
 //! however long it is, and one flood over hundreds of switches is paid from what was saved, up to [`SAVED`]. Without one left a frame is not
 //! multiplied: all copies of it that a switch would send are dropped (`too_many_copies`).
 

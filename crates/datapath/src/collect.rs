@@ -156,19 +156,28 @@ impl<'a> Collector<'_, 'a> {
         came_in.is_none_or(|switch| switch.allowance.take(copies as u64, self.now))
     }
 
-    /// Those of a packet's outputs for which the frame that it came from may still be copied; the others are counted as lost.
+    /// Whether a further copy of a frame may leave by a port: over a vlink only if the switch where it came in may have it made.
+    fn may_cross_too(&self, to: PortIx, head: HeadRef) -> bool {
+        let port = self.tx.ports.get(to.0 as usize).and_then(Option::as_ref);
+        let is_vlink = port.is_some_and(|port| matches!(port.sink, Sink::Vlink(_)));
+        !is_vlink || self.is_allowed(self.origin(head), 1)
+    }
+
+    /// Those of a packet's outputs for which the frame that it came from may still be copied, behind a vlink; the others are counted as lost.
     fn paid<'p>(&mut self, index: usize, packet: &Packet<'_>, ports: &'p [PortNo]) -> &'p [PortNo] {
+        if self.hops == 0 {
+            return ports;
+        }
         let origin = self.origin(self.heads[index]);
         // The first copy is the frame itself.
         let more = ports.len() - usize::from(self.copies[index] == 0);
         let paid = match more == 0 || self.is_allowed(origin, more) {
-            true if self.hops == 0 => ports.len(),
             true => self.crossings.pay(origin, ports.len()),
             false => 0,
         };
         let (paid, unpaid) = ports.split_at(paid);
         unpaid.iter().for_each(|_| self.lose_one(index, packet, DropReason::TooManyCopies));
-        if self.hops > 0 && !unpaid.is_empty() {
+        if !unpaid.is_empty() {
             self.crossings.cut(origin);
         }
         paid
@@ -412,6 +421,11 @@ impl flow::Sink for Collector<'_, '_> {
             };
             self.copies[index] += 1;
             if self.copies[index] > self.copies_allowed {
+                self.lose_one(index, packet, DropReason::TooManyCopies);
+                continue;
+            }
+            // The first copy is the frame itself. Behind vlinks they are paid already.
+            if self.hops == 0 && self.copies[index] > 1 && !self.may_cross_too(to, head) {
                 self.lose_one(index, packet, DropReason::TooManyCopies);
                 continue;
             }
