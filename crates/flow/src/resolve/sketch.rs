@@ -42,7 +42,7 @@ enum Ttl {
     /// The frame's own.
     Any,
     Is(u8),
-    /// 0, or the frame's own: the Ethernet type says which.
+    /// One that an edit set, or the frame's own: the Ethernet type says which.
     ByType,
 }
 
@@ -265,6 +265,16 @@ impl Sketch {
         }
     }
 
+    /// The same for frames of some types; others keep their header, and the TTL that an edit gave it.
+    fn may_put_type(&mut self) {
+        let kept = [self.nw_ttl, self.mpls_ttl].map(|ttl| match ttl {
+            Ttl::Any => Ttl::Any,
+            Ttl::Is(_) | Ttl::ByType => Ttl::ByType,
+        });
+        self.put_type(None);
+        [self.nw_ttl, self.mpls_ttl] = kept;
+    }
+
     fn push_vlan(&mut self) -> Edited {
         let below = [self.key.0[1] & VLAN, self.known.0[1] & VLAN, self.own.0[1] & VLAN];
         if self.tags.is_full() {
@@ -344,7 +354,7 @@ impl Sketch {
             Present::No => {}
             Present::Yes if then < eth_type::MIN => return Edited::Malformed,
             Present::Yes => self.put_type(Some(then)),
-            Present::Depends(_) => self.put_type(None),
+            Present::Depends(_) => self.may_put_type(),
         }
         Edited::Done
     }
@@ -366,10 +376,12 @@ impl Sketch {
     fn pop_pbb(&mut self) -> Edited {
         let present = self.is_type(&[eth_type::PBB]);
         self.rest_on(Field::EthType);
-        if present != Present::No {
-            self.put_type(None);
-            self.forget_all_but(&[]);
+        match present {
+            Present::No => return Edited::Done,
+            Present::Yes => self.put_type(None),
+            Present::Depends(_) => self.may_put_type(),
         }
+        self.forget_all_but(&[]);
         Edited::Done
     }
 

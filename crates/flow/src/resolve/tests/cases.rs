@@ -87,6 +87,20 @@ fn where_no_tag_is_popped_it_is_looked_at_that_there_is_none() {
 }
 
 #[test]
+fn a_ttl_that_was_set_before_a_header_was_perhaps_popped_depends_on_the_type() {
+    for pop in [Action::PopMpls(0x0800), Action::PopPbb] {
+        let mut pipeline = switch();
+        let edits = [Action::SetNwTtl(0), pop, Action::DecNwTtl, to(2)];
+        pipeline.flow_mod(&rule(0, &[], &edits, None), NOW).unwrap();
+        let snapshot = pipeline.snapshot();
+        let exit = |fields: &[_]| snapshot.resolve(&key(fields), &mask(fields), NOW).exit;
+        assert_eq!(exit(&[(Field::InPort, 1)]), To::Depends(Field::EthType), "{pop:?}");
+        let ip = [(Field::InPort, 1), (Field::EthType, 0x0800)];
+        assert_eq!(exit(&ip), To::Drop(DropReason::TtlExpired), "{pop:?}");
+    }
+}
+
+#[test]
 fn it_names_the_field_that_the_tables_ask_for() {
     let mut pipeline = switch();
     let http = [(Field::EthType, 0x0800), (Field::IpProto, 6), (Field::TpDst, 80)];
