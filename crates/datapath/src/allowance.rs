@@ -1,8 +1,12 @@
-//! How many copies of the frames that come in at it a switch may have made over its vlinks, on average: what a loop of flooding switches costs everybody else.
+//! How many copies of the frames that come in at it a switch may have made, on average: what a loop of flooding switches, or a rule with a thousand
+//! outputs, costs everybody else. A switch has two of these.
 //!
-//! A received frame earns [`EACH`], a second [`A_SECOND`]. A copy over or behind a vlink beyond the frame itself is paid from that. So a path costs nothing,
-//! however long it is, and one flood over hundreds of switches is paid from what was saved, up to [`SAVED`]. Without one left a frame is not
-//! multiplied: all copies of it that a switch would send are dropped (`too_many_copies`).
+//! **Over its vlinks.** A received frame earns [`EACH`], a second [`A_SECOND`]. A copy over or behind a vlink beyond the frame itself is paid from that.
+//! So a path costs nothing, however long it is, and one flood over hundreds of switches is paid from what was saved, up to [`SAVED`]. Without one left a
+//! frame is not multiplied: all copies of it that a switch would send are dropped (`too_many_copies`).
+//!
+//! **At its own ports.** Each frame makes 64 freely, and what a flood or a group of all ports takes (crate `flow`). Those beyond are paid from what time
+//! earns. Without any left the frame's way ends there.
 
 use flow::Nanos;
 use std::cell::Cell;

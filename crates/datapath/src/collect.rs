@@ -21,6 +21,9 @@ pub(crate) fn copies_allowed(ports: usize) -> usize {
     1024 + ports
 }
 
+/// Copies that a packet gets at once of those that its switch has left.
+const PORTION: u32 = 64;
+
 const _: () = assert!(BATCH.is_power_of_two());
 
 /// What frames that cross a vlink meet, read once for all of them.
@@ -401,6 +404,15 @@ impl<'a> Collector<'_, 'a> {
 }
 
 impl flow::Sink for Collector<'_, '_> {
+    fn more_copies(&self, _: usize) -> u32 {
+        // Behind vlinks each is paid before it is made.
+        match () {
+            () if self.hops > 0 => u32::MAX,
+            () if self.switch.own_copies.take(PORTION.into(), self.now) => PORTION,
+            () => 0,
+        }
+    }
+
     fn output(&mut self, index: usize, packet: &Packet<'_>, ports: &[PortNo], then: Then) {
         if ports.is_empty() {
             return self.lose_one(index, packet, DropReason::NoDestination);

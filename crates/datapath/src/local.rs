@@ -102,8 +102,10 @@ impl LocalPort {
 pub(crate) struct LocalSwitch {
     pub(crate) shared: Arc<SwitchShared>,
     pub(crate) ports: PortMap,
-    /// Copies of frames that came in here.
+    /// Copies over vlinks, of frames that came in here.
     pub(crate) allowance: Allowance,
+    /// Copies at its own ports, beyond those that each frame may make.
+    pub(crate) own_copies: Allowance,
 }
 
 impl LocalSwitch {
@@ -207,11 +209,9 @@ impl World {
 
     /// Puts a switch in place.
     pub(crate) fn add_switch(&mut self, ix: SwitchIx, shared: Arc<SwitchShared>) {
-        put(
-            &mut self.switches,
-            ix.0,
-            LocalSwitch { shared, ports: PortMap::default(), allowance: Allowance::default() },
-        );
+        let ports = PortMap::default();
+        let [allowance, own_copies] = std::array::from_fn(|_| Allowance::default());
+        put(&mut self.switches, ix.0, LocalSwitch { shared, ports, allowance, own_copies });
     }
 
     /// Takes a switch out.

@@ -10,8 +10,8 @@
 //!   nothing touches that again: the sink then need not copy.
 //! * **Late groups.** A group at the end of a program works on the packet itself; only groups and buckets with
 //!   something after them work on copies, which live on the stack.
-//! * **Bounded.** A packet makes at most [`MAX_COPIES`] copies and one per port of the switch; then it stops with
-//!   [`DropReason::TooManyCopies`]. Groups nest at most [`MAX_CHAIN`](crate::limits::MAX_CHAIN) deep.
+//! * **Bounded.** A packet makes at most [`MAX_COPIES`] copies and one per port of the switch, and beyond [`FREE_COPIES`] and two per
+//!   port only as many as its sink has left ([`Sink::more_copies`]); then it stops with [`DropReason::TooManyCopies`]. Groups nest at most [`MAX_CHAIN`](crate::limits::MAX_CHAIN) deep.
 
 mod edit;
 mod groups;
@@ -48,6 +48,15 @@ use wire::{DropReason, EditError, Field};
 /// Copies one packet may make, beyond one for each port of the switch. Chosen: four times what a full mirror of a
 /// large switch needs, and a worker is done with them in well under a millisecond.
 pub(crate) const MAX_COPIES: u32 = 1024;
+/// Those that it may make without asking, beyond two for each port of the switch: a bucket of a group, and what it sends.
+const FREE_COPIES: u32 = 64;
+
+/// Copies that one packet may make in a switch of so many ports: without asking, and beside those.
+fn copies(ports: u32) -> [u32; 2] {
+    let most = MAX_COPIES + ports;
+    let free = most.min(FREE_COPIES + 2 * ports);
+    [free, most - free]
+}
 
 /// `max_len` that asks for the whole packet (`OFPCML_NO_BUFFER`).
 pub(crate) const WHOLE: u16 = 0xffff;
@@ -94,6 +103,8 @@ pub(crate) struct Trail {
     lost: Option<DropReason>,
     /// Copies left.
     budget: u32,
+    /// Copies that may be made beside those, if the sink has them left.
+    rest: u32,
 }
 
 /// One packet on its way through a switch.
@@ -132,13 +143,13 @@ impl<'r, 'h, S: Sink> Run<'r, 'h, S> {
         packet: &'r mut Packet<'h>,
         sink: &'r mut S,
     ) -> Self {
-        let budget = MAX_COPIES + env.ports.len() as u32;
+        let [budget, rest] = copies(env.ports.len() as u32);
         Self {
             env,
             index,
             packet,
             sink,
-            trail: Trail { told: false, lost: None, budget },
+            trail: Trail { told: false, lost: None, budget, rest },
             pending: Pending::default(),
             group: None,
             origin: Origin::PACKET_OUT,
@@ -302,11 +313,26 @@ impl<'r, 'h, S: Sink> Run<'r, 'h, S> {
                 self.trail.budget = left;
                 ControlFlow::Continue(())
             }
+            None if self.ask_for(copies as u32) => self.spend(copies),
             None => {
                 self.trail.budget = 0;
                 self.stop(DropReason::TooManyCopies)
             }
         }
+    }
+
+    /// Asks for more copies, until so many may be made. Returns whether they may.
+    #[cold]
+    fn ask_for(&mut self, copies: u32) -> bool {
+        while self.trail.budget < copies {
+            let more = self.sink.more_copies(self.index).min(self.trail.rest);
+            if more == 0 {
+                return false;
+            }
+            self.trail.rest -= more;
+            self.trail.budget += more;
+        }
+        true
     }
 
     /// What the last output says: a copy on the stack is gone afterwards, so the sink must keep its own.

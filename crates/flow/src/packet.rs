@@ -81,4 +81,9 @@ pub trait Sink {
 
     /// The packet, as it is now, is lost, or a copy of it while another left. At most once a packet.
     fn lose(&mut self, index: usize, packet: &Packet<'_>, reason: DropReason);
+
+    /// Copies of the packet that may be made beside those before, which are used up; asked again when these are, too.
+    fn more_copies(&self, _index: usize) -> u32 {
+        u32::MAX
+    }
 }

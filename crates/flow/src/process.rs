@@ -203,4 +203,8 @@ impl<S: Sink> Sink for Shifted<'_, S> {
     fn lose(&mut self, index: usize, packet: &Packet<'_>, reason: DropReason) {
         self.sink.lose(self.start + index, packet, reason);
     }
+
+    fn more_copies(&self, index: usize) -> u32 {
+        self.sink.more_copies(self.start + index)
+    }
 }

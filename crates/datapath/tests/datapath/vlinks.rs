@@ -169,6 +169,25 @@ fn copies_over_vlinks_are_paid_by_the_switch_where_their_frame_came_in() {
 }
 
 #[test]
+fn copies_of_a_switch_of_its_own_are_bounded_on_average() {
+    let clock = Manual::default();
+    let mut rig = Rig::with_clock(Config::default(), clock.clone());
+    rig.switch(1, &[10, 11], &[from(10, vec![output(11); 512])]);
+    let pass = |rig: &Rig, times| {
+        (0..times).for_each(|_| rig.line(1, 10).pass((0..32).map(|i| udp(i, 0, 0))));
+    };
+    pass(&rig, 1);
+    assert_eq!(rig.traffic(1, 11).1, 32 * 512, "a burst passes whole");
+    pass(&rig, 99);
+    // 64 each, and two for each of two ports.
+    let (free, sent) = (3200 * 68, rig.traffic(1, 11).1);
+    assert!(sent > free && sent <= free + 16_384, "{sent}");
+    clock.pass(1_000_000_000);
+    pass(&rig, 1);
+    assert_eq!(rig.traffic(1, 11).1, sent + 32 * 512, "and so it does when time has passed");
+}
+
+#[test]
 fn a_flood_through_a_hub_of_vlinks_reaches_every_leaf() {
     let (leaves, frames) = (200, 64);
     let mut rig = Rig::new(1);

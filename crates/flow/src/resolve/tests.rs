@@ -27,6 +27,9 @@ struct Seen {
     lost: Option<DropReason>,
     /// Cookies of the entries that counted it.
     entries: BTreeSet<u64>,
+    /// What became of it does not follow from its key alone: a TTL ran out, of the frame or of a copy.
+    /// Of several losses the last is told, so what was sent and what should have been both say it.
+    ran_out: bool,
 }
 
 impl Sink for Seen {
@@ -35,22 +38,17 @@ impl Sink for Seen {
         self.sent.extend(ports.iter().map(|&port| (Ok(port), packet.queue, bytes.to_vec())));
     }
     fn packet_in(&mut self, _: usize, packet: &Packet<'_>, why: PacketIn) {
+        self.ran_out |= why.reason == PacketInReason::InvalidTtl;
         self.sent.push((Err(why), packet.queue, packet.head.bytes().to_vec()));
     }
     fn lose(&mut self, _: usize, _: &Packet<'_>, reason: DropReason) {
         let which = if self.sent.is_empty() { &mut self.discarded } else { &mut self.lost };
         *which = Some(reason);
+        self.ran_out |= reason == DropReason::TtlExpired;
     }
 }
 
 impl Seen {
-    /// What became of it does not follow from its key: a TTL ran out that no edit had set.
-    fn ran_out(&self) -> bool {
-        let told = |sent: &Sent| sent.0.is_err_and(|why| why.reason == PacketInReason::InvalidTtl);
-        [self.discarded, self.lost].contains(&Some(DropReason::TtlExpired))
-            || self.sent.iter().any(told)
-    }
-
     fn sorted(mut self) -> Self {
         self.sent.sort_by_cached_key(|sent| format!("{sent:?}"));
         self
@@ -93,7 +91,8 @@ fn told(pipeline: &Pipeline, answer: &Resolved, (frame, in_port): &Arrival) -> O
     let cookie = |hit| pipeline.found(hit, NOW).expect("it is as it was").cookie;
     seen.entries = answer.entries.iter().map(cookie).collect();
     let mut leave = |edits: &[Action], queue: u32, to: &To| {
-        let bytes = edited(edits, frame, *in_port);
+        let (bytes, ran_out) = edited(edits, frame, *in_port);
+        seen.ran_out |= ran_out;
         let mut one = |to| seen.sent.push((to, queue, bytes.clone()));
         match to {
             To::Port(port) => one(Ok(*port)),
@@ -111,16 +110,17 @@ fn told(pipeline: &Pipeline, answer: &Resolved, (frame, in_port): &Arrival) -> O
     Some(seen.sorted())
 }
 
-/// A frame's bytes after edits.
-fn edited(edits: &[Action], frame: &[u8], in_port: PortNo) -> Vec<u8> {
+/// A frame's bytes after edits, and whether a TTL ran out on the way.
+fn edited(edits: &[Action], frame: &[u8], in_port: PortNo) -> (Vec<u8>, bool) {
     with_packet(frame, in_port, |packet| {
+        let mut ran_out = false;
         for action in edits {
-            let done = exec::edit(packet, action);
-            assert!(
-                matches!(done, Ok(()) | Err(EditError::NotPresent | EditError::TtlExpired)),
-                "{action:?}: {done:?}"
-            );
+            match exec::edit(packet, action) {
+                Ok(()) | Err(EditError::NotPresent) => {}
+                Err(EditError::TtlExpired) => ran_out = true,
+                other => panic!("{action:?}: {other:?}"),
+            }
         }
-        packet.head.bytes().to_vec()
+        (packet.head.bytes().to_vec(), ran_out)
     })
 }

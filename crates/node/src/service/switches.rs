@@ -6,7 +6,7 @@ use super::owner::Owner;
 use super::plane::{DatapathPlane, Gate};
 use crate::agent::steering::Permit;
 use crate::agent::{Agent, BindError, Endpoints, Sockets, Timing};
-use crate::ports::OnFailure;
+use crate::ports::{OnFailure, UnderWay};
 use crate::refusal::{Refusal, Why};
 use crate::switch::{FailPolicy, NewSwitch, Switch};
 use crate::tls::{Credentials, Tls, TlsFault};
@@ -157,14 +157,21 @@ impl Node {
     /// # Errors
     /// There is none of that name, it is the file's, or it is gone but that is not saved.
     pub async fn remove_switch(&self, name: &str) -> Result<(), Refusal> {
-        let change = self.change.of(name).await;
+        let mut change = self.change.of(name).await;
         let member = self.member(name)?;
         let thing = format!("switch {name}");
         member.owner().must_be_api(&thing, "remove it")?;
-        self.take_down(&member, Keep::Nothing).await;
-        self.ports_gone().await;
+        let ports = member.state().ports.clone();
+        let claims =
+            ports.iter().map(|(port, of)| self.claims.claim(&member.name(), port, &of.spec));
+        let claims: Vec<_> = claims.collect();
+        let going = self.detach(&member, Keep::Nothing).await;
         self.store.forget_switch(&member.name());
-        drop(change);
+        change.let_others();
+        for gone in going {
+            gone.done().await.unwrap_or_else(|fault| tracing::warn!("{fault}"));
+        }
+        drop((change, claims));
         self.saved(&thing).await
     }
 
@@ -229,13 +236,19 @@ impl Node {
 
     /// Takes a switch out of service with everything it has; its ports' interfaces go meanwhile.
     pub(super) async fn take_down(&self, member: &Member, keep: Keep) {
+        let going = self.detach(member, keep).await;
+        going.into_iter().for_each(|going| self.ports.goes(going));
+    }
+
+    /// The same; returns its ports' interfaces, which go meanwhile.
+    async fn detach(&self, member: &Member, keep: Keep) -> Vec<UnderWay> {
         self.directory.remove(&member.name());
         member.stop_agent().await;
         let ports: Vec<PortAt> =
             member.state().ports.values().map(|port| member.at(port.number)).collect();
+        let mut going = Vec::new();
         for at in ports {
-            let going = self.ports.remove(at, keep).await;
-            self.ports.goes(going);
+            going.push(self.ports.remove(at, keep).await);
         }
         if !member.state().spec.offload_policy.is_empty() {
             self.renew_policies();
@@ -244,6 +257,7 @@ impl Node {
         self.datapath.remove_switch(member.id);
         let news = News::of_switch(&member.name(), Happening::Removed, "");
         self.feed.tell(news.by(member.owner()));
+        going
     }
 
     /// Binds and calls what the switch's specification names, in place of what was bound and called before.

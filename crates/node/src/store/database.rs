@@ -53,6 +53,7 @@ impl File {
     pub fn open(path: &Path, now: Moment) -> Result<Self, StoreError> {
         guarded(path, || {
             let mut file = Self::open_again(&Place::open(path)?.into(), now)?;
+            file.check_pages(path)?;
             file.damaged = file.rehearse(path)?;
             Ok(file)
         })
@@ -87,6 +88,7 @@ impl File {
             let opened = opened.and_then(|overlay| builder().create_with_backend(overlay));
             let database = opened.map_err(|source| StoreError::opening(path, source))?;
             let mut file = Self { database, place: place.into(), damaged: 0 };
+            file.check_pages(path)?;
             file.check_format(path, now)?;
             file.damaged = file.rehearse(path)?;
             Ok(file)
@@ -145,9 +147,27 @@ impl File {
         copied.map_err(StoreError::Write)
     }
 
+    /// Counts records of the file before that are lost.
+    pub(super) fn note_lost(&mut self, lost: u64) {
+        self.damaged += lost as usize;
+    }
+
     /// Damaged records that were set aside when it was opened.
     pub fn damaged(&self) -> usize {
         self.damaged
+    }
+
+    /// Compares every page with its checksum, and those that are said to be free with those in use: a file that says otherwise would be written over
+    /// what it holds, or end the process.
+    fn check_pages(&mut self, path: &Path) -> Result<(), StoreError> {
+        match self.database.check_integrity() {
+            Ok(true) => Ok(()),
+            Ok(false) => {
+                let cause = "its pages in use are not those that it says".into();
+                Err(StoreError::Damaged { path: path.into(), cause })
+            }
+            Err(source) => Err(StoreError::opening(path, source)),
+        }
     }
 
     /// Does once all that a start does with a file, each switch's records and each search: one that cannot bear it is found out before
@@ -251,7 +271,7 @@ impl File {
         })
     }
 
-    fn commit(
+    pub(super) fn commit(
         &self,
         change: impl FnOnce(&redb::WriteTransaction) -> Result<(), redb::Error>,
     ) -> Result<(), Box<redb::Error>> {
@@ -398,7 +418,7 @@ pub(super) fn put_aside(
     Ok(())
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
@@ -429,7 +449,7 @@ pub fn log_panics_of_redb() {
     }));
 }
 
-fn builder() -> redb::Builder {
+pub(super) fn builder() -> redb::Builder {
     let mut builder = redb::Builder::new();
     builder.set_cache_size(CACHE_BYTES);
     builder

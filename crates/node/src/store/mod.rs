@@ -14,7 +14,8 @@
 //! * **Back-pressure**: while [`ROOM`] changes of one switch wait, its sessions stop reading; no other switch notices.
 //! * **A disk that refuses** (full, gone, read-only) stops nothing: changes wait in memory, coalesced by thing, up to
 //!   [`ROOM_WITHOUT_DISK`] per switch; writing is tried each second; the API says so in each answer that depends on it.
-//! * **A damaged file**, or what is none, is renamed, never removed, and the node starts with what its configuration file says.
+//! * **A damaged file** is found out before anything is written to it. It is renamed, never removed, and what is sound in it is copied to a new one.
+//! * **What is no store at all** is renamed, too, and the node starts with what its configuration file says.
 //! * **A file that cannot be written** when the node starts is read all the same: what is in it is in force, and nothing is saved until it can be.
 //! * **A file that is removed or replaced** under our hands is written whole again, within a second; what lies there instead is renamed.
 //! * **A damaged record** is set aside in the file and said; nothing of it is in force, everything else is ([`Store::left_out`]).
@@ -32,6 +33,7 @@ mod error;
 mod overlay;
 mod pending;
 mod place;
+mod salvage;
 mod stamp;
 mod tables;
 mod upgrade;
@@ -46,6 +48,7 @@ use datapath::PortCounters;
 use flow::Counted;
 use pending::{Kind, Record, Thing};
 use port::{Ends, Share};
+use salvage::Salvage;
 use stamp::{Clock, Moment, machine_clock};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -320,8 +323,21 @@ fn open_or_set_aside(path: &Path, clock: &Clock) -> Result<Opened, StoreError> {
     };
     let set_aside = database::set_aside(path, "damaged")
         .map_err(|source| StoreError::SetAside { path: path.into(), source })?;
-    tracing::error!("{damaged}; kept as {}, starting without it", set_aside.display());
-    Ok((File::open(path, clock())?, None, Some(set_aside)))
+    let mut file = File::open(path, clock())?;
+    match salvage::salvage(&set_aside, &file) {
+        Ok(Salvage { kept, lost }) => {
+            let name = set_aside.display();
+            tracing::error!(
+                "{damaged}; kept as {name}; {kept} of its records are in force, {lost} are lost"
+            );
+            file.note_lost(lost);
+        }
+        Err(error) => {
+            tracing::error!("{damaged}; kept as {}, starting without it", set_aside.display());
+            tracing::debug!("{}", api::chain(&error));
+        }
+    }
+    Ok((file, None, Some(set_aside)))
 }
 
 fn spawn_writer(shared: &Arc<Shared>, writing: Writing, clock: &Arc<Clock>) -> JoinHandle<()> {

@@ -244,9 +244,12 @@ fn go_by_a_tunnel(changed: Change) {
     for ((at, around), before) in WAY.into_iter().zip(before) {
         let now = passed(&place, at);
         let [frames, bytes] = [now[0] - before[0], now[1] - before[1]];
-        assert!((seen[0].sent..seen[0].sent + 10).contains(&frames), "{at:?}: {frames}, {seen:?}");
-        let others = (frames - seen[0].sent) * 1600;
-        let all = seen[0].bytes + seen[0].sent * around;
+        // The kernel has two packets of a tunnel leave as one, which is cut behind the card: their outer Ethernet, IPv4 and UDP headers pass once.
+        let joined = seen[0].sent.saturating_sub(frames);
+        let few = if around > 0 { seen[0].sent / 1000 } else { 0 };
+        assert!(joined <= few && frames < seen[0].sent + 10, "{at:?}: {frames}, {seen:?}");
+        let others = frames.saturating_sub(seen[0].sent) * 1600;
+        let all = seen[0].bytes + seen[0].sent * around - joined * 42;
         assert!((all..=all + others).contains(&bytes), "{at:?}: {bytes} of {all}, {seen:?}");
     }
     let own = &place.json(&["port", "show", "sw1", "tun0"])["forwarding"];
