@@ -24,16 +24,20 @@ use crate::touch::{QueueIx, Touch};
 use flow::Nanos;
 use port::{Bells, Drops, Lost, RxBatch, RxQueue};
 use std::any::Any;
+use std::collections::VecDeque;
 use std::io;
 use std::ops::ControlFlow;
 use std::os::fd::AsFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::mpsc::Sender;
 use std::time::Duration;
 use wire::DropReason;
 
 /// Packet-outs done between two rounds, so that a controller cannot hold up the ports.
 const PACKET_OUTS_PER_TURN: usize = wire::BATCH;
+/// … or, where each makes many copies, those of so many ns. Chosen: frames that come meanwhile fit into any queue.
+const PACKET_OUTS_NS: u64 = 250_000;
 
 /// All that a worker owns.
 pub(crate) struct Worker<C> {
@@ -64,6 +68,10 @@ pub(crate) struct Worker<C> {
     neighbours: Neighbours,
     /// Frames on their way out of [`crate::onward::Onward`].
     going_on: Vec<Waiting>,
+    /// Packet-outs done so far.
+    injected: u64,
+    /// Who waits until so many are done.
+    barriers: VecDeque<(u64, Sender<Reply>)>,
 }
 
 /// What is left of a worker, for the thread that drops it.
@@ -108,6 +116,8 @@ impl<C: Clock> Worker<C> {
             spin: config.spin.as_nanos() as u64,
             neighbours: Neighbours::default(),
             going_on: Vec::new(),
+            injected: 0,
+            barriers: VecDeque::new(),
             clock,
             mailbox,
         })
@@ -139,7 +149,7 @@ impl<C: Clock> Worker<C> {
         while let Some(command) = self.mailbox.next_command() {
             self.obey(command)?;
         }
-        self.inject(PACKET_OUTS_PER_TURN);
+        self.inject();
         let (mut now, found) = self.poll_active();
         if self.handover.is_some() {
             now = self.take_handed(now);
@@ -152,8 +162,7 @@ impl<C: Clock> Worker<C> {
             self.settle(now);
         }
         let waits = self.engine.scratch.onward.is_empty() && !self.expects_frames(now);
-        if self.queues.is_quiet() && waits {
-            self.sleep(now);
+        if self.queues.is_quiet() && waits && self.sleep(now) {
             return ControlFlow::Continue(());
         }
         let rung = self.bells.0.rung();
@@ -217,25 +226,28 @@ impl<C: Clock> Worker<C> {
             .is_some_and(|handover| handover.is_awake(now, self.neighbours.spin(now, self.spin)))
     }
 
-    fn sleep(&mut self, now: Nanos) {
+    /// Sleeps until there is something to do; false if there is already, which others' frames must not wait for.
+    fn sleep(&mut self, now: Nanos) -> bool {
         let mut limit = self.queues.forgive(now, &self.poller);
         if let Some(next) = self.engine.scratch.backlog.next() {
             if next <= now {
-                return; // more may leave than fits into one turn
+                return false; // more may leave than fits into one turn
             }
             let until = Duration::from_nanos(next.since(now));
             limit = Some(limit.map_or(until, |limit| limit.min(until)));
         }
         if !self.queues.is_quiet() || !self.mailbox.fall_asleep() {
-            return;
+            return false;
         }
         if self.handover.as_ref().is_some_and(|handover| !handover.has_heard_all()) {
-            return self.mailbox.waker.awake();
+            self.mailbox.waker.awake();
+            return false;
         }
         self.mailbox.counters.sleeps.add(1);
         let woken = self.ask_kernel(limit);
         self.looks.slept(woken);
         self.mailbox.waker.awake();
+        true
     }
 
     /// Finds the watched queues that have frames. The kernel is asked of sources that do not show what they have: a frame that comes during a
@@ -308,8 +320,9 @@ impl<C: Clock> Worker<C> {
                 (reply, Reply::Timer(self.engine.taps.remove_timer(id).map(Box::new)))
             }
             Command::Barrier { reply } => {
-                self.inject(self.mailbox.packet_outs());
-                (reply, Reply::Done)
+                let ahead = self.mailbox.packet_outs() as u64;
+                self.barriers.push_back((self.injected + ahead, reply));
+                return ControlFlow::Continue(());
             }
             Command::Stop => return ControlFlow::Break(()),
         };
@@ -353,14 +366,31 @@ impl<C: Clock> Worker<C> {
         }
     }
 
-    /// Does up to `limit` of the packet-outs that wait.
-    fn inject(&mut self, limit: usize) {
-        for _ in 0..limit {
+    /// Does some of the packet-outs that wait, and answers barriers that have none before them.
+    fn inject(&mut self) {
+        self.inject_some();
+        while self.barriers.front().is_some_and(|&(upto, _)| upto <= self.injected) {
+            // A control thread that no longer waits for the answer drops it.
+            let answered = self.barriers.pop_front();
+            answered.into_iter().for_each(|(_, reply)| drop(reply.send(Reply::Done)));
+        }
+    }
+
+    fn inject_some(&mut self) {
+        if self.mailbox.packet_outs() == 0 {
+            return;
+        }
+        let begin = self.clock.now();
+        for _ in 0..PACKET_OUTS_PER_TURN {
             let Some(injected) = self.mailbox.next_packet_out() else { return };
+            self.injected += 1;
             let switch = self.engine.world.switch(injected.ix);
             // The place may have gone to another switch since.
             if switch.is_some_and(|switch| switch.shared.id == injected.switch) {
                 self.packet_out(&injected);
+            }
+            if self.clock.now().since(begin) >= PACKET_OUTS_NS {
+                return;
             }
         }
     }

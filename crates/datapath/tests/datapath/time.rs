@@ -1,10 +1,10 @@
 //! What depends on time, with time in the test's hands.
 
 use crate::rig::{Rig, controller, from, output, udp};
-use datapath::{Clock, Config};
+use datapath::{Clock, Config, PacketOut, SwitchId};
 use flow::Nanos;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
 use wire::DropReason;
 
@@ -67,6 +67,32 @@ fn an_idle_queue_is_looked_at_while_another_is_polled_however_long_that_is() {
         rig.line(1, 3).pass([udp(1, 0, 0)]);
         assert_eq!(rig.line(1, 2).take().len(), 2, "with {spin_us} us");
     }
+}
+
+/// The worker never sleeps meanwhile, for the next one waits already. 20,000 of them take a while.
+#[test]
+fn an_idle_queue_is_looked_at_while_packet_outs_wait_one_after_the_other() {
+    let config = Config { spin: Duration::ZERO, cache_entries: 4096, ..Config::default() };
+    let mut rig = Rig::with_clock(config, Manual::default());
+    rig.switch(1, &[1, 2, 3], &[from(1, vec![output(2)])]);
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let datapath = &rig.datapath;
+        scope.spawn(|| {
+            let mut left = 20_000;
+            while left > 0 {
+                let (frame, offload) = (udp(0, 0, 0), Default::default());
+                let actions = vec![output(3); 8];
+                let out = PacketOut { switch: SwitchId(1), in_port: 1, frame, offload, actions };
+                left -= u32::from(datapath.packet_out(out).is_ok());
+            }
+            is_over.store(true, SeqCst);
+        });
+        wait(|| datapath.switch_counters(SwitchId(1)).is_some_and(|counts| counts.packet_outs > 0));
+        rig.line(1, 1).pass([udp(0, 0, 0)]);
+        assert!(!is_over.load(SeqCst), "it waited for all of them");
+    });
+    assert_eq!(rig.line(1, 2).take().len(), 1);
 }
 
 #[test]

@@ -3,11 +3,13 @@
 //! Each record is under a checksum (see `checksum`). One that is damaged, or that nobody can read, is moved to the table `set_aside` when it
 //! is met: nothing of it is in force, and nothing of it is lost.
 
+use super::checked::{Before, Checked};
 use super::overlay::Overlay;
 use super::pending::{Kind, Pending};
 use super::place::Place;
 use super::stamp::Moment;
 use super::{StoreError, checksum, upgrade};
+use redb::backends::FileBackend;
 use redb::{
     Database, ReadOnlyTable, ReadableDatabase, ReadableTable, ReadableTableMetadata,
     TableDefinition, TableError,
@@ -53,7 +55,6 @@ impl File {
     pub fn open(path: &Path, now: Moment) -> Result<Self, StoreError> {
         guarded(path, || {
             let mut file = Self::open_again(&Place::open(path)?.into(), now)?;
-            file.check_pages(path)?;
             file.damaged = file.rehearse(path)?;
             Ok(file)
         })
@@ -66,10 +67,17 @@ impl File {
     pub fn open_again(place: &Arc<Place>, now: Moment) -> Result<Self, StoreError> {
         let path = place.path();
         guarded(path, || {
-            let opened = place.again(OpenOptions::new().read(true).write(true));
-            let opened = opened.map_err(|error| redb::DatabaseError::Storage(error.into()));
-            let opened = opened.and_then(|file| builder().create_file(file));
-            let database = opened.map_err(|source| StoreError::opening(path, source))?;
+            let again = || place.again(OpenOptions::new().read(true).write(true));
+            let failed = |error: std::io::Error| {
+                StoreError::opening(path, redb::DatabaseError::Storage(error.into()))
+            };
+            let file = FileBackend::new(again().map_err(failed)?)
+                .map_err(|source| StoreError::opening(path, source))?;
+            let before = again().and_then(Before::of).map_err(failed)?;
+            let database = builder()
+                .create_with_backend(Checked::new(file))
+                .map_err(|source| StoreError::opening(path, source))?;
+            before.forget();
             let file = Self { database, place: place.clone(), damaged: 0 };
             file.check_format(path, now)?;
             Ok(file)
@@ -85,10 +93,10 @@ impl File {
             let place = Place::open(path)?;
             let opened = place.again(OpenOptions::new().read(true)).and_then(Overlay::new);
             let opened = opened.map_err(|error| redb::DatabaseError::Storage(error.into()));
-            let opened = opened.and_then(|overlay| builder().create_with_backend(overlay));
+            let opened =
+                opened.and_then(|overlay| builder().create_with_backend(Checked::new(overlay)));
             let database = opened.map_err(|source| StoreError::opening(path, source))?;
             let mut file = Self { database, place: place.into(), damaged: 0 };
-            file.check_pages(path)?;
             file.check_format(path, now)?;
             file.damaged = file.rehearse(path)?;
             Ok(file)
@@ -155,19 +163,6 @@ impl File {
     /// Damaged records that were set aside when it was opened.
     pub fn damaged(&self) -> usize {
         self.damaged
-    }
-
-    /// Compares every page with its checksum, and those that are said to be free with those in use: a file that says otherwise would be written over
-    /// what it holds, or end the process.
-    fn check_pages(&mut self, path: &Path) -> Result<(), StoreError> {
-        match self.database.check_integrity() {
-            Ok(true) => Ok(()),
-            Ok(false) => {
-                let cause = "its pages in use are not those that it says".into();
-                Err(StoreError::Damaged { path: path.into(), cause })
-            }
-            Err(source) => Err(StoreError::opening(path, source)),
-        }
     }
 
     /// Does once all that a start does with a file, each switch's records and each search: one that cannot bear it is found out before
@@ -449,7 +444,7 @@ pub fn log_panics_of_redb() {
     }));
 }
 
-pub(super) fn builder() -> redb::Builder {
+fn builder() -> redb::Builder {
     let mut builder = redb::Builder::new();
     builder.set_cache_size(CACHE_BYTES);
     builder

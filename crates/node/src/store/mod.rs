@@ -14,7 +14,8 @@
 //! * **Back-pressure**: while [`ROOM`] changes of one switch wait, its sessions stop reading; no other switch notices.
 //! * **A disk that refuses** (full, gone, read-only) stops nothing: changes wait in memory, coalesced by thing, up to
 //!   [`ROOM_WITHOUT_DISK`] per switch; writing is tried each second; the API says so in each answer that depends on it.
-//! * **A damaged file** is found out before anything is written to it. It is renamed, never removed, and what is sound in it is copied to a new one.
+//! * **A damaged file** is found out before anything is written to it: every page is compared with its checksum when it is opened (`checked`). It is
+//!   renamed, never removed, and what is sound in it is copied to a new one (`salvage`).
 //! * **What is no store at all** is renamed, too, and the node starts with what its configuration file says.
 //! * **A file that cannot be written** when the node starts is read all the same: what is in it is in force, and nothing is saved until it can be.
 //! * **A file that is removed or replaced** under our hands is written whole again, within a second; what lies there instead is renamed.
@@ -24,6 +25,7 @@
 //!
 //! One writer thread owns the file after [`Kept`] is dropped. Everybody else puts records into one queue under a short lock.
 
+mod checked;
 mod checksum;
 mod counts;
 mod database;
@@ -333,8 +335,9 @@ fn open_or_set_aside(path: &Path, clock: &Clock) -> Result<Opened, StoreError> {
             file.note_lost(lost);
         }
         Err(error) => {
+            let why = api::chain(&error);
             tracing::error!("{damaged}; kept as {}, starting without it", set_aside.display());
-            tracing::debug!("{}", api::chain(&error));
+            tracing::info!("nothing could be read of it: {why}");
         }
     }
     Ok((file, None, Some(set_aside)))

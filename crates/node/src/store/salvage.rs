@@ -1,15 +1,14 @@
 //! What is sound in a damaged file, copied to a new one.
 //!
-//! Each record has its own checksum, so one page that a disk lost costs the records of that page. What is read is written nowhere but to the new
-//! file: changing a damaged one may end the process, or write over what is still in use.
+//! Each record has its own checksum, so one page that a disk lost costs the records of that page. The damaged file is opened to be read alone, and its
+//! list of free pages is not used: it may be what is damaged.
 
 use super::StoreError;
+use super::checksum;
 use super::database::{File, Records, SET_ASIDE, guarded, hex, put_aside, table};
 use super::pending::Kind;
 use super::place::Place;
-use super::{checksum, overlay::Overlay};
-use redb::{Database, ReadableDatabase, ReadableTable, ReadableTableMetadata, TableError};
-use std::fs::OpenOptions;
+use redb::{ReadOnlyDatabase, ReadableDatabase, ReadableTable, ReadableTableMetadata, TableError};
 use std::path::Path;
 
 /// Records of one commit. Chosen: a commit takes milliseconds, and so many records some megabytes.
@@ -76,17 +75,16 @@ pub(super) fn salvage(from: &Path, new: &File) -> Result<Salvage, StoreError> {
 }
 
 /// The file, to be read.
-fn open(path: &Path) -> Result<Database, StoreError> {
-    let opened = Place::open(path)?.again(OpenOptions::new().read(true)).and_then(Overlay::new);
-    let opened = opened.map_err(|error| redb::DatabaseError::Storage(error.into()));
-    let opened = opened.and_then(|overlay| super::database::builder().create_with_backend(overlay));
-    opened.map_err(|source| StoreError::opening(path, source))
+fn open(path: &Path) -> Result<ReadOnlyDatabase, StoreError> {
+    // Anything but a file is refused.
+    let _pin = Place::open(path)?;
+    ReadOnlyDatabase::open(path).map_err(|source| StoreError::opening(path, source))
 }
 
 /// Hands over the records of a table that can be read, in pieces; returns how many of those that it should have were not found.
 fn copy(
     from: &Path,
-    damaged: &Database,
+    damaged: &ReadOnlyDatabase,
     table: Records,
     visit: &mut dyn FnMut(&mut Found) -> Result<(), Box<redb::Error>>,
 ) -> Result<u64, StoreError> {

@@ -209,7 +209,10 @@ impl<P: RungPort> Provider for Rung<P> {
         let mut orphans = Vec::new();
         for (&place, &at) in &known {
             for (key, handle) in self.flows.flows_of(place) {
-                orphans.extend(self.take_up(at, key, Handle(handle)));
+                // Ports open before what was left is looked at, so some may be this node's already.
+                if !self.installed.contains_key(&Handle(handle)) {
+                    orphans.extend(self.take_up(at, key, Handle(handle)));
+                }
             }
         }
         orphans
