@@ -50,11 +50,14 @@ impl Place {
         (self.inode, self.index) == (other.inode, other.index)
     }
 
-    /// Finds its namespace: under the path that it had, or where else it is to be reached by now.
-    fn find(&self) -> Option<PathBuf> {
+    /// Opens its namespace: under the path that it had, or where else it is to be reached by now. A process that leads there may end meanwhile.
+    fn open(&self) -> io::Result<Netns> {
         let is_it =
             |path: &PathBuf| fs::metadata(path).is_ok_and(|found| found.ino() == self.inode);
-        Some(self.netns.clone()).filter(is_it).or_else(|| everywhere().find(is_it))
+        let open = |path| Netns::open(Some(&NetnsRef::Path(path))).ok();
+        let anywhere = || everywhere().filter(is_it).find_map(open);
+        let found = Some(self.netns.clone()).filter(is_it).and_then(open).or_else(anywhere);
+        found.ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
     /// Asks for its offloads; nobody is there to be asked if the namespace is another one now.
@@ -67,11 +70,10 @@ impl Place {
 
     /// Does something in its namespace.
     fn run<T: Send>(&self, what: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
-        let netns = self.find().ok_or(io::ErrorKind::NotFound)?;
         // No privilege is needed to stay.
-        let is_elsewhere = fs::metadata(OWN)?.ino() != self.inode;
-        let netns = is_elsewhere.then_some(NetnsRef::Path(netns));
-        Netns::open(netns.as_ref())?.run(what)?
+        let is_here = fs::metadata(OWN)?.ino() == self.inode;
+        let netns = if is_here { Netns::open(None) } else { self.open() };
+        netns?.run(what)?
     }
 }
 
