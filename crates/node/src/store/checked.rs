@@ -11,11 +11,10 @@
 //! The layout is that of redb's file format 3 (its `docs/design.md`, "Super-header").
 
 use redb::{BackendError, StorageBackend};
-use std::fs::File;
 use std::io;
 use std::ops::Bound;
-use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
 
 const FLAGS: usize = 9;
 const SECOND_COUNTS: u8 = 1;
@@ -25,17 +24,44 @@ const SLOTS: usize = 64;
 const SLOT_LEN: usize = 128;
 const HEADER_LEN: usize = SLOTS + 2 * SLOT_LEN;
 
-/// A file, until redb has written its header.
+/// A file that is about to be opened. Its header is as it was again where that fails: what is sound in it can be read then.
 #[derive(Debug)]
-pub(super) struct Checked<B> {
+pub(super) struct Checked<B: StorageBackend> {
     below: B,
+    /// redb has not written its header yet.
     is_new: AtomicBool,
+    /// The header that redb has written over. It does so under its lock.
+    before: Mutex<Option<[u8; HEADER_LEN]>>,
+    is_open: Arc<AtomicBool>,
+}
+
+/// To be told that a file could be opened.
+pub(super) struct Opening(Arc<AtomicBool>);
+
+impl Opening {
+    /// Its header stays as redb wrote it.
+    pub fn succeeded(self) {
+        self.0.store(true, Relaxed);
+    }
 }
 
 impl<B: StorageBackend> Checked<B> {
-    /// A file that is about to be opened.
-    pub fn new(below: B) -> Self {
-        Self { below, is_new: AtomicBool::new(true) }
+    /// For a file that nothing was read of yet.
+    pub fn new(below: B) -> (Self, Opening) {
+        let is_open = Arc::new(AtomicBool::new(false));
+        let opening = Opening(is_open.clone());
+        (Self { below, is_new: AtomicBool::new(true), before: Mutex::default(), is_open }, opening)
+    }
+
+    fn put_back(&self) -> io::Result<()> {
+        let before = self.before.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match before {
+            Some(header) if !self.is_open.load(Relaxed) => {
+                self.below.write(0, &header)?;
+                self.below.sync_data()
+            }
+            _ => Ok(()),
+        }
     }
 
     /// What redb is shown of a file's header.
@@ -74,13 +100,17 @@ impl<B: StorageBackend> StorageBackend for Checked<B> {
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        if offset < HEADER_LEN as u64 {
-            self.is_new.store(false, Relaxed);
+        if offset < HEADER_LEN as u64 && self.is_new.swap(false, Relaxed) {
+            let mut header = [0; HEADER_LEN];
+            let is_there = self.below.read(0, &mut header).is_ok();
+            let mut before = self.before.lock().unwrap_or_else(PoisonError::into_inner);
+            *before = is_there.then_some(header);
         }
         self.below.write(offset, data)
     }
 
     fn close(&self) -> io::Result<()> {
+        self.put_back()?;
         self.below.close()
     }
 
@@ -113,32 +143,10 @@ impl<B: StorageBackend> StorageBackend for Checked<B> {
     }
 }
 
-/// The header of a file that is about to be opened, which redb changes: as it was again when this is dropped, unless the file could be opened.
-pub(super) struct Before {
-    file: File,
-    header: Vec<u8>,
-}
-
-impl Before {
-    /// Of a file that can be written.
-    ///
-    /// # Errors
-    /// It cannot be read.
-    pub fn of(file: File) -> io::Result<Self> {
-        let mut header = vec![0; HEADER_LEN.min(file.metadata()?.len() as usize)];
-        file.read_exact_at(&mut header, 0)?;
-        Ok(Self { file, header })
-    }
-
-    /// The file could be opened.
-    pub fn forget(mut self) {
-        self.header.clear();
-    }
-}
-
-impl Drop for Before {
+impl<B: StorageBackend> Drop for Checked<B> {
+    /// Where redb panicked on what it found.
     fn drop(&mut self) {
-        if let Err(error) = self.file.write_all_at(&self.header, 0) {
+        if let Err(error) = self.put_back() {
             tracing::warn!("state file: its header cannot be put back: {error}");
         }
     }
@@ -149,7 +157,28 @@ mod tests {
     use super::*;
     use redb::backends::FileBackend;
     use redb::{Builder, ReadableDatabase, TableDefinition};
-    use std::sync::Arc;
+
+    #[test]
+    fn where_opening_fails_the_header_is_as_it_was() {
+        let file = tempfile::tempfile().unwrap();
+        let below = || FileBackend::new(file.try_clone().unwrap()).unwrap();
+        drop(Builder::new().create_with_backend(below()).unwrap());
+        let header = || {
+            let mut header = [0; HEADER_LEN];
+            below().read(0, &mut header).unwrap();
+            header
+        };
+        let before = header();
+        for is_done in [false, true] {
+            let (checked, opening) = Checked::new(below());
+            checked.write(0, &[1; 16]).unwrap();
+            if is_done {
+                opening.succeeded();
+            }
+            drop(checked);
+            assert_eq!(header() != before, is_done);
+        }
+    }
 
     const TABLE: TableDefinition<'static, u64, u64> = TableDefinition::new("table");
 
@@ -163,7 +192,9 @@ mod tests {
             let mut builder = Builder::new();
             builder.set_repair_callback(move |_| seen.store(true, Relaxed));
             let below = FileBackend::new(file.try_clone().unwrap()).unwrap();
-            let database = builder.create_with_backend(Checked::new(below)).unwrap();
+            let (checked_file, opening) = Checked::new(below);
+            let database = builder.create_with_backend(checked_file).unwrap();
+            opening.succeeded();
             assert_eq!(is_checked.swap(false, Relaxed), checked, "opened once more: {number}");
             let mut transaction = database.begin_write().unwrap();
             transaction.set_quick_repair(true);

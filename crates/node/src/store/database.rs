@@ -3,7 +3,7 @@
 //! Each record is under a checksum (see `checksum`). One that is damaged, or that nobody can read, is moved to the table `set_aside` when it
 //! is met: nothing of it is in force, and nothing of it is lost.
 
-use super::checked::{Before, Checked};
+use super::checked::Checked;
 use super::overlay::Overlay;
 use super::pending::{Kind, Pending};
 use super::place::Place;
@@ -12,7 +12,7 @@ use super::{StoreError, checksum, upgrade};
 use redb::backends::FileBackend;
 use redb::{
     Database, ReadOnlyTable, ReadableDatabase, ReadableTable, ReadableTableMetadata,
-    TableDefinition, TableError,
+    StorageBackend, TableDefinition, TableError,
 };
 use std::fs::OpenOptions;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -67,17 +67,10 @@ impl File {
     pub fn open_again(place: &Arc<Place>, now: Moment) -> Result<Self, StoreError> {
         let path = place.path();
         guarded(path, || {
-            let again = || place.again(OpenOptions::new().read(true).write(true));
-            let failed = |error: std::io::Error| {
-                StoreError::opening(path, redb::DatabaseError::Storage(error.into()))
-            };
-            let file = FileBackend::new(again().map_err(failed)?)
-                .map_err(|source| StoreError::opening(path, source))?;
-            let before = again().and_then(Before::of).map_err(failed)?;
-            let database = builder()
-                .create_with_backend(Checked::new(file))
-                .map_err(|source| StoreError::opening(path, source))?;
-            before.forget();
+            let opened = place.again(OpenOptions::new().read(true).write(true));
+            let opened = opened.map_err(|error| redb::DatabaseError::Storage(error.into()));
+            let opened = opened.and_then(FileBackend::new).and_then(checked);
+            let database = opened.map_err(|source| StoreError::opening(path, source))?;
             let file = Self { database, place: place.clone(), damaged: 0 };
             file.check_format(path, now)?;
             Ok(file)
@@ -93,9 +86,8 @@ impl File {
             let place = Place::open(path)?;
             let opened = place.again(OpenOptions::new().read(true)).and_then(Overlay::new);
             let opened = opened.map_err(|error| redb::DatabaseError::Storage(error.into()));
-            let opened =
-                opened.and_then(|overlay| builder().create_with_backend(Checked::new(overlay)));
-            let database = opened.map_err(|source| StoreError::opening(path, source))?;
+            let database =
+                opened.and_then(checked).map_err(|source| StoreError::opening(path, source))?;
             let mut file = Self { database, place: place.into(), damaged: 0 };
             file.check_format(path, now)?;
             file.damaged = file.rehearse(path)?;
@@ -444,10 +436,13 @@ pub fn log_panics_of_redb() {
     }));
 }
 
-fn builder() -> redb::Builder {
+/// Opens a file, every page of which is compared with its checksum.
+fn checked(file: impl StorageBackend) -> Result<Database, redb::DatabaseError> {
+    let (file, opening) = Checked::new(file);
     let mut builder = redb::Builder::new();
-    builder.set_cache_size(CACHE_BYTES);
-    builder
+    let opened = builder.set_cache_size(CACHE_BYTES).create_with_backend(file)?;
+    opening.succeeded();
+    Ok(opened)
 }
 
 /// The first string after `switch` and everything keyed by it.
