@@ -51,7 +51,7 @@
 //! * **Order.** Frames of one flow leave each destination in the order in which they came, whatever memory runs out and whatever
 //!   worker the flow moves to.
 //! * **Bounds.** One received frame causes at most 512 deliveries over vlinks, 16 in a row, and in each switch the copies that
-//!   `flow` allows a program, whatever else is in the batch. Copies behind vlinks are 64 a received frame on average (`allowance`). All memory is allocated at start and attach; only when a tree of
+//!   `flow` allows a program, whatever else is in the batch. Copies behind vlinks are 64 a received frame on average; at its own ports a switch has 50,000 a second beyond those that each frame may make (`allowance`). All memory is allocated at start and attach; only when a tree of
 //!   switches holds more than 608 edited copies of one batch at once are further ones dropped (`too_many_copies`).
 //! * **One verdict.** Bytes, order, counters and losses are the same whatever rung takes a frame.
 //! * **Conservation.** A frame is lost in one call, [`port::Drops::lose`], with its bytes at hand. Per switch: received + packet-outs = sent + dropped (each with its reason) + packet-ins, counted in copies.

@@ -1,7 +1,7 @@
 //! What would become of a frame that came in now: its way through switches, over vlinks and out of ports, step by step.
 //!
 //! The tables that workers have are asked ([`flow::Snapshot::follow`]), and of ports what workers ask of them. Nothing is sent, counted, learned or
-//! charged. What only happens to real frames is left out: rings and queues that are full, controllers' quotas, steering between workers, and what a
+//! charged. What only happens to real frames is left out: rings and queues that are full, controllers' quotas, how many copies a switch has left, steering between workers, and what a
 //! port's own device does.
 
 mod journey;

@@ -166,11 +166,12 @@ impl Node {
             ports.iter().map(|(port, of)| self.claims.claim(&member.name(), port, &of.spec));
         let claims: Vec<_> = claims.collect();
         let going = self.detach(&member, Keep::Nothing).await;
-        self.store.forget_switch(&member.name());
         change.let_others();
         for gone in going {
             gone.done().await.unwrap_or_else(|fault| tracing::warn!("{fault}"));
         }
+        // Killed before this, the switch comes back with its interfaces, and none of them is nobody's.
+        self.store.forget_switch(&member.name());
         drop((change, claims));
         self.saved(&thing).await
     }

@@ -1,8 +1,8 @@
 //! A file of redb's that is compared with its checksums, every page, whenever it is opened.
 //!
 //! redb does so after a crash alone, and else believes the file's own list of free pages. Where that is damaged, it writes over what is in use, or ends
-//! the process. So it is shown a header that says that there was a crash, and one good commit: it walks the trees, and makes the list anew. Of a
-//! million rules that takes a fifth of a second.
+//! the process. So it is shown a header that says that there was a crash, and one good commit: it walks the trees, and makes the list anew. With a
+//! million rules, opening takes a fifth of a second (docs/decisions/0038).
 //!
 //! ```text
 //! magic:9 flags:1 … slot 0 at 64:128 slot 1:128        flags: slot that counts 1, after a crash 2, in two phases 4; a slot's checksum is its last 16
