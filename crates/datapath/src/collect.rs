@@ -156,7 +156,7 @@ impl<'a> Collector<'_, 'a> {
     fn is_allowed(&self, origin: u8, copies: usize) -> bool {
         let came_in = self.crossings.past(origin).switch;
         let came_in = self.switches.get(came_in.0 as usize).and_then(Option::as_ref);
-        came_in.is_none_or(|switch| switch.allowance.take(copies as u64, self.now))
+        came_in.is_none_or(|switch| switch.pay_over_vlinks(copies as u64, self.now))
     }
 
     /// Whether a further copy of a frame may leave by a port: over a vlink only if the switch where it came in may have it made.
@@ -408,7 +408,7 @@ impl flow::Sink for Collector<'_, '_> {
         // Behind vlinks each is paid before it is made.
         match () {
             () if self.hops > 0 => u32::MAX,
-            () if self.switch.own_copies.take(PORTION.into(), self.now) => PORTION,
+            () if self.switch.pay_at_its_ports(PORTION.into(), self.now) => PORTION,
             () => 0,
         }
     }

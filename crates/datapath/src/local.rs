@@ -7,7 +7,7 @@ use crate::pending::Chain;
 use crate::shape::{Departure, Shaper};
 use crate::shared::PortShared;
 use crate::switch::SwitchShared;
-use flow::PortNo;
+use flow::{Nanos, PortNo};
 use port::TxQueue;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -111,6 +111,20 @@ pub(crate) struct LocalSwitch {
 impl LocalSwitch {
     pub(crate) fn counters(&self, worker: usize) -> &SwitchBlock {
         &self.shared.counters[worker]
+    }
+
+    /// Takes copies over vlinks of a frame that came in here, if so many are left.
+    pub(crate) fn pay_over_vlinks(&self, copies: u64, now: Nanos) -> bool {
+        self.allowance.take(copies, self.copies_per_s(), now)
+    }
+
+    /// Takes copies at its own ports beyond those that a frame may make, if so many are left.
+    pub(crate) fn pay_at_its_ports(&self, copies: u64, now: Nanos) -> bool {
+        self.own_copies.take(copies, self.copies_per_s(), now)
+    }
+
+    fn copies_per_s(&self) -> Option<u32> {
+        self.shared.tables.load().copies_per_s()
     }
 }
 

@@ -63,4 +63,6 @@ pub struct SwitchConfig {
     pub invalid_ttl_to_controller: bool,
     /// Copies a second that floods of one port may cause where the switch is a bridge, each kind apart (`storm.rs`); none: no bound.
     pub flood_copies_per_s: Option<u32>,
+    /// Copies a second beyond those that each frame may make; none: what is so by default.
+    pub copies_per_s: Option<u32>,
 }

@@ -150,6 +150,11 @@ impl Snapshot {
         Searched { arena: &self.arena, secret: &self.secret, generation: self.generation }
     }
 
+    /// Copies a second beyond those that each frame may make; none: what is so by default.
+    pub fn copies_per_s(&self) -> Option<u32> {
+        self.config.copies_per_s
+    }
+
     pub(crate) fn env(&self, now: Nanos) -> Env<'_> {
         Env {
             ports: &self.ports,

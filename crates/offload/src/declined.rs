@@ -264,6 +264,9 @@ pub enum MoveReason {
     /// What a dead node left is being taken up.
     #[error("what an earlier node left is being taken up")]
     Adopting,
+    /// What a frame costs on the rung is not known yet.
+    #[error("what a frame costs on the rung is being measured")]
+    Measuring,
     /// Moves have used up their budget for now.
     #[error("as many flows as may move at once are moving")]
     Busy,

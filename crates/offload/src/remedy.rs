@@ -84,6 +84,7 @@ impl Declined {
             MoveReason::Steered,
             MoveReason::RulesChange,
             MoveReason::Adopting,
+            MoveReason::Measuring,
             MoveReason::Busy,
         ];
         let flow = flow.into_iter().map(Self::Flow).chain(port.into_iter().map(Self::Port));
@@ -213,9 +214,10 @@ fn of_move(reason: &MoveReason) -> &'static str {
         MoveReason::Steered => {
             "Steer the switch no more (`suiro steer detach switch:NAME`): it leaves at once."
         }
-        MoveReason::RulesChange | MoveReason::Adopting | MoveReason::Busy => {
-            "Nothing: it is tried again at once."
-        }
+        MoveReason::RulesChange
+        | MoveReason::Adopting
+        | MoveReason::Measuring
+        | MoveReason::Busy => "Nothing: it is tried again at once.",
     }
 }
 

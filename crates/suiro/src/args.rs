@@ -555,6 +555,9 @@ pub struct SwitchSettings {
     /// Storm control: most copies a second that flooded frames of one port may cause; a new switch: 20000 if it is standalone, else no bound
     #[arg(long, value_name = "RATE")]
     pub max_flood_copies_per_s: Option<u32>,
+    /// Most copies a second beyond those that each frame may make; a new switch: 50000
+    #[arg(long, value_name = "RATE")]
+    pub max_copies_per_s: Option<u32>,
     /// Network namespace that connections with controllers are made in; a new switch: the node's own
     #[arg(long, value_name = "NETNS")]
     pub session_netns: Option<Netns>,

@@ -95,6 +95,9 @@ pub struct SwitchView {
     /// Copies a second that floods of each port may cause (storm control); none: no bound.
     #[serde(default)]
     pub max_flood_copies_per_s: Option<u32>,
+    /// Copies a second beyond those that each frame may make.
+    #[serde(default = "super::default_copies")]
+    pub max_copies_per_s: u32,
     /// Its management socket, for ovs-ofctl.
     pub management: String,
     /// `file` or `api`: who made it.

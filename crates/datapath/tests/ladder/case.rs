@@ -101,6 +101,7 @@ fn switch(random: &mut Random) -> Switch {
     Switch {
         config: SwitchConfig {
             flood_copies_per_s: None,
+            copies_per_s: None,
             miss: random.of(&[Miss::Drop, Miss::Drop, Miss::Normal, Miss::Controller]),
             fragments: if random.one_in(5) { FragMode::Drop } else { FragMode::Normal },
             invalid_ttl_to_controller: random.one_in(4),

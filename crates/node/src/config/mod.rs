@@ -449,6 +449,9 @@ fn read_switch(mut scope: Scope<'_>, tls_tables: &mut Vec<TlsTable>) -> Option<S
         max_flood_copies_per_s: Some(
             scope.number("max_flood_copies_per_s", 0..=u64::from(u32::MAX)).map(|n| n as u32),
         ),
+        max_copies_per_s: scope
+            .number("max_copies_per_s", 0..=u64::from(u32::MAX))
+            .map(|n| n as u32),
         fail_after_s: scope
             .number("fail_after_s", 0..=u64::from(FAIL_AFTER_MAX_S))
             .map(|n| n as u32),

@@ -12,8 +12,11 @@ use offload::{
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::thread::JoinHandle;
 use wire::Head;
-use xdp::offload::{Flows, OffloadError, PIN_ROOT, Past, Tc, Xdp};
+use xdp::offload::{
+    Cost, Flows, OffloadError, PIN_ROOT, Past, RungPort as _, Tc, TcPort, Xdp, XdpPort,
+};
 
 /// What a flow would find if it were tried now.
 pub type Verdict = Result<(ProviderName, Price), Declined>;
@@ -43,31 +46,60 @@ struct Kernel {
     flows: Arc<Flows>,
     tc: Tc,
     xdp: Xdp,
-    /// Whether it was asked what a frame costs.
-    is_measured: bool,
+    pricing: Pricing,
 }
+
+/// What came of the question what a frame costs on each rung.
+enum Pricing {
+    Unasked,
+    Asked(JoinHandle<[Priced; 2]>),
+    Answered,
+}
+
+type Priced = Result<Cost, OffloadError>;
 
 impl Kernel {
     fn new(flows: Arc<Flows>) -> Self {
         let (tc, xdp) = (Tc::new(flows.clone()), Xdp::new(flows.clone()));
-        Self { flows, tc, xdp, is_measured: false }
+        Self { flows, tc, xdp, pricing: Pricing::Unasked }
     }
 
-    /// Asks once what a frame costs. That takes some 100 ms, most of it the kernel's look at programs. So it waits for the first flow
-    /// that may leave: ports that open, and flows that go on meanwhile, do not wait for it.
-    fn measure(&mut self) {
-        if self.is_measured {
+    /// Asks once what a frame costs, when the first flow is seen that may leave. That takes some 100 ms, on a busy host more, most of it the
+    /// kernel's look at programs. So a thread of its own asks: nobody waits for it but flows that would leave.
+    fn ask_prices(&mut self) {
+        if !matches!(self.pricing, Pricing::Unasked) {
             return;
         }
-        self.is_measured = true;
-        for (rung, measured) in [("tc", self.tc.measure()), ("xdp", self.xdp.measure())] {
-            if let Err(error) = measured {
-                tracing::warn!(
-                    "offload: what a frame costs on rung {rung} is assumed, not measured: {}",
-                    chain(&error)
-                );
+        let flows = self.flows.clone();
+        let thread = std::thread::Builder::new().name("suiro-prices".into());
+        match thread.spawn(move || [TcPort::measure(&flows), XdpPort::measure(&flows)]) {
+            Ok(thread) => {
+                self.pricing = Pricing::Asked(thread);
+                self.tc.set_cost(None);
+                self.xdp.set_cost(None);
+            }
+            Err(error) => {
+                self.pricing = Pricing::Answered;
+                tracing::warn!("offload: what a frame costs is assumed, not measured: {error}");
             }
         }
+    }
+
+    fn take_prices(&mut self) {
+        if matches!(&self.pricing, Pricing::Asked(thread) if thread.is_finished()) {
+            self.wait_for_prices();
+        }
+    }
+
+    /// Nothing of the question stays in the maps.
+    fn wait_for_prices(&mut self) {
+        let Pricing::Asked(thread) = std::mem::replace(&mut self.pricing, Pricing::Answered) else {
+            return;
+        };
+        // A thread that panicked has said so already.
+        let [tc, xdp] = thread.join().unwrap_or_else(|_| [NOT_RUN, NOT_RUN]);
+        self.tc.set_cost(Some(measured("tc", tc, TcPort::ASSUMED)));
+        self.xdp.set_cost(Some(measured("xdp", xdp, XdpPort::ASSUMED)));
     }
 
     fn rungs(&mut self) -> [&mut dyn Provider; 2] {
@@ -91,6 +123,18 @@ impl Kernel {
         self.tc.port_went(at);
         self.xdp.port_went(at);
     }
+}
+
+const NOT_RUN: Priced = Err(OffloadError::NotRun);
+
+fn measured(rung: &str, cost: Priced, assumed: Cost) -> Cost {
+    cost.unwrap_or_else(|error| {
+        let why = chain(&error);
+        tracing::warn!(
+            "offload: what a frame costs on rung {rung} is assumed, not measured: {why}"
+        );
+        assumed
+    })
 }
 
 impl Desk {
@@ -133,10 +177,11 @@ impl Desk {
         let work = self.tables.work();
         self.engine.worked(work - self.work);
         self.work = work;
+        self.kernel.iter_mut().for_each(Kernel::take_prices);
         if self.engine.has_left() {
             self.take_up(Engine::take_up);
         } else if let Some(kernel) = self.kernel.as_mut().filter(|_| self.engine.has_candidates()) {
-            kernel.measure();
+            kernel.ask_prices();
         }
         self.with(|engine, rungs, tables, now| engine.turn(rungs, tables, now));
     }
@@ -334,6 +379,7 @@ impl Desk {
 
     /// The node ends: flows on rungs go on without it, as they do when it is killed. What serves none of them leaves the kernel.
     pub(super) fn leave(&mut self) {
+        self.kernel.iter_mut().for_each(Kernel::wait_for_prices);
         let up = self.with(|engine, rungs, tables, now| engine.leave(rungs, tables, now));
         self.has_left = true;
         let Some(kernel) = &self.kernel else { return };
@@ -359,6 +405,7 @@ impl Desk {
     }
 
     pub(super) fn list(&mut self) -> Vec<FlowLine> {
+        self.take_samples();
         self.with(|engine, rungs, tables, _| {
             engine.read(rungs, tables);
             engine.list()

@@ -361,6 +361,7 @@ pub(super) fn apply_settings(member: &Member, spec: &SwitchSpec) {
         on_reconnect: spec.on_reconnect,
         on_standalone: spec.on_standalone,
         flood_copies_per_s: spec.flood_copies_per_s(),
+        copies_per_s: Some(spec.max_copies_per_s),
     };
     if member.switch.fail_policy() != policy {
         member.switch.set_fail_policy(policy);

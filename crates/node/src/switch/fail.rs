@@ -27,13 +27,16 @@ pub struct FailPolicy {
     pub on_standalone: Rules,
     /// Copies a second that floods of one port may cause; none: no bound.
     pub flood_copies_per_s: Option<u32>,
+    /// Copies a second beyond those that each frame may make.
+    pub copies_per_s: Option<u32>,
 }
 
 impl FailPolicy {
     /// That mode at once, and the rules stay.
     pub fn of(mode: FailMode) -> Self {
         let (on_reconnect, on_standalone) = (Rules::Keep, Rules::Keep);
-        Self { mode, after: Duration::ZERO, on_reconnect, on_standalone, flood_copies_per_s: None }
+        let (flood_copies_per_s, copies_per_s, after) = Default::default();
+        Self { mode, after, on_reconnect, on_standalone, flood_copies_per_s, copies_per_s }
     }
 }
 
@@ -97,6 +100,7 @@ impl Control {
             },
             invalid_ttl_to_controller: true,
             flood_copies_per_s: self.attendance.policy.flood_copies_per_s,
+            copies_per_s: self.attendance.policy.copies_per_s,
         });
     }
 }

@@ -16,7 +16,7 @@ use crate::queue::TxQueue;
 use arrayvec::ArrayVec;
 use rustix::io::Errno;
 use std::error::Error;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use wire::{DropReason, Gso, Offload, checksum};
@@ -92,18 +92,20 @@ pub(super) fn before(
         way,
         queue,
         rung: rung.cloned(),
-        last: None,
         pause: 0,
         next_pause: PAUSE_MIN,
         slow: 0,
+        is_slow: false,
         longest: longest.min(SLOT_BYTES),
     });
     bursts.map(|burst| Box::new(burst) as Box<dyn TxQueue>).collect()
 }
 
 /// What came of a port's last burst, for those who ask how it sends.
-#[derive(Default)]
 pub(super) struct Seen {
+    since: Instant,
+    /// When any worker's XDP frames left last: nanoseconds since `since`; 0: none did.
+    sent: AtomicU64,
     /// Not yet tried 0, taken 1, else 1 + `errno`.
     last: AtomicU32,
     /// It differs from the one before.
@@ -111,6 +113,23 @@ pub(super) struct Seen {
 }
 
 impl Seen {
+    /// There was none yet.
+    pub(super) fn new() -> Self {
+        let (sent, last, changed) = Default::default();
+        Self { since: Instant::now(), sent, last, changed }
+    }
+
+    /// XDP frames left just now.
+    fn sent(&self) {
+        self.sent.store((self.since.elapsed().as_nanos() as u64).max(1), Relaxed);
+    }
+
+    /// Whether some may lie at the other end.
+    fn may_lie(&self) -> bool {
+        let sent = self.sent.load(Relaxed);
+        sent != 0 && self.since.elapsed() < Duration::from_nanos(sent) + DRAINED
+    }
+
     fn tell(&self, outcome: Outcome) {
         let now = match outcome {
             Outcome::Sent(_) => 1,
@@ -150,13 +169,13 @@ struct BurstTx {
     way: WayOut,
     queue: Box<dyn TxQueue>,
     rung: Option<Arc<XdpPort>>,
-    /// When the last XDP frames left.
-    last: Option<Instant>,
     /// Bursts until it is tried again.
     pause: u32,
     next_pause: u32,
     /// Slow calls in a row.
     slow: u32,
+    /// They are why it pauses.
+    is_slow: bool,
     /// Bytes of the longest frame that fits a slot and the driver takes.
     longest: usize,
 }
@@ -190,7 +209,9 @@ impl BurstTx {
         }
         let is_paused = self.pause > 0;
         self.pause = self.pause.saturating_sub(1);
-        !is_paused
+        // Slow calls are no reason for frames of flows on a rung to be passed: on a busy host others' programs come and go.
+        let keeps_order = follows && self.rung.is_some() && self.is_slow;
+        !is_paused || keeps_order
     }
 
     /// Sends the first of these frames, as many as there are slots for; how many that is. `None` when nothing was done: the socket's turn.
@@ -217,28 +238,28 @@ impl BurstTx {
         drop(transmitter);
         self.slow = if began.elapsed() > SLOW { self.slow + 1 } else { 0 };
         if self.slow >= SLOW_MAX {
-            (self.pause, self.slow) = (PAUSE_MAX, 0);
+            (self.pause, self.slow, self.is_slow) = (PAUSE_MAX, 0, true);
         }
         self.way.seen.tell(outcome);
         match outcome {
             Outcome::Sent(taken) => {
                 self.next_pause = PAUSE_MIN;
-                self.last = Some(Instant::now());
+                self.way.seen.sent();
                 laid.count_sent(taken, (sent, drops));
                 Some(laid.count)
             }
             Outcome::Refused(_) => {
                 self.pause = self.pause.max(self.next_pause);
                 self.next_pause = (2 * self.next_pause).min(PAUSE_MAX);
+                self.is_slow = false;
                 None
             }
         }
     }
 
     /// Whether XDP frames may lie at the other end, which the socket's would pass.
-    fn follows(&mut self) -> bool {
-        self.last = self.last.filter(|last| last.elapsed() < DRAINED);
-        self.last.is_some() || self.rung.as_ref().is_some_and(|rung| rung.may_lie())
+    fn follows(&self) -> bool {
+        self.way.seen.may_lie() || self.rung.as_ref().is_some_and(|rung| rung.may_lie())
     }
 
     /// Whether it takes more than one slot, or one too long: where nothing lies before them, such frames are the socket's.

@@ -81,7 +81,7 @@ pub(crate) fn open<'t>(
     raised.map_err(|source| OpenError::io(&link.name, "make room for a second tag", source))?;
     let (told, untold) = af_packet::told(spec, &netns, &link, workers)?;
     notes.extend(untold);
-    let seen = Arc::new(Seen::default());
+    let seen = Arc::new(Seen::new());
     // Zero-copy sends cheaper still; of several queues each flow must stay with its own; longer frames fit no slot.
     let ways = if !zero_copy && queues == 1 && chunk == CHUNKS[0] {
         let transmitters = transmitters();

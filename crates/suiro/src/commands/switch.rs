@@ -107,6 +107,7 @@ fn patch(settings: SwitchSettings) -> SwitchPatch {
         protocols: (!settings.protocols.is_empty()).then_some(settings.protocols),
         max_packet_in_per_s: settings.max_packet_in_per_s,
         max_flood_copies_per_s: settings.max_flood_copies_per_s.map(Some),
+        max_copies_per_s: settings.max_copies_per_s,
         fail_after_s: settings.fail_after_s,
         on_reconnect: settings.on_reconnect.as_deref().and_then(Rules::of),
         on_standalone: settings.on_standalone.as_deref().and_then(Rules::of),
@@ -182,6 +183,10 @@ fn show(view: &SwitchView) -> String {
     view.max_flood_copies_per_s.iter().for_each(|rate| {
         text += &format!("  storm control at most {rate} copies/s of floods of a port\n");
     });
+    text += &format!(
+        "  copies        at most {}/s beyond those that each frame may make\n",
+        view.max_copies_per_s
+    );
     view.session_netns.iter().for_each(|netns| text += &format!("  sessions in   {netns}\n"));
     view.endpoints.iter().for_each(|endpoint| text += &show_endpoint(endpoint));
     for connection in &view.connections {

@@ -1,6 +1,5 @@
 //! The provider of one of the kernel's rungs: which flows it has, between which ports.
 
-use super::error::OffloadError;
 use super::flows::Flows;
 use super::passage::Passage;
 use super::price::Cost;
@@ -8,8 +7,8 @@ use super::seat::RungPort;
 use super::{key, value};
 use flow::PortAt;
 use offload::{
-    Around, CardReason, Counts, Declined, EditKind, FlowProgram, Handle, NotSettled, Order, Orphan,
-    PortReason, Price, Provider, ProviderName, Side,
+    Around, CardReason, Counts, Declined, EditKind, FlowProgram, Handle, MoveReason, NotSettled,
+    Order, Orphan, PortReason, Price, Provider, ProviderName, Side,
 };
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -30,7 +29,8 @@ pub struct Rung<P> {
     cursor: Handle,
     /// How often the kernel has settled.
     settled: u64,
-    cost: Cost,
+    /// `None` while it is being measured.
+    cost: Option<Cost>,
 }
 
 struct Installed<P> {
@@ -48,17 +48,13 @@ impl<P: RungPort> Rung<P> {
     /// Without ports.
     pub fn new(flows: Arc<Flows>) -> Self {
         let (ports, passages, installed) = Default::default();
-        let (cursor, settled, cost) = (Handle(0), 0, P::ASSUMED);
+        let (cursor, settled, cost) = (Handle(0), 0, Some(P::ASSUMED));
         Self { flows, ports, passages, installed, cursor, settled, cost }
     }
 
-    /// Measures what a frame costs; without that, it is assumed. Before any port came.
-    ///
-    /// # Errors
-    /// The kernel does not run programs for that.
-    pub fn measure(&mut self) -> Result<(), OffloadError> {
-        self.cost = P::measure(&self.flows)?;
-        Ok(())
+    /// What a frame costs; `None`: it is being measured, and no flow moves meanwhile. Before it is said, it is assumed.
+    pub fn set_cost(&mut self, cost: Option<Cost>) {
+        self.cost = cost;
     }
 
     /// A port was opened.
@@ -133,7 +129,8 @@ impl<P: RungPort> Provider for Rung<P> {
 
     fn check(&self, flow: &FlowProgram) -> Result<Price, Declined> {
         let (from, _) = self.way(flow)?;
-        Ok(self.cost.of(flow, from.may_be_open()))
+        let cost = self.cost.ok_or(MoveReason::Measuring)?;
+        Ok(cost.of(flow, from.may_be_open()))
     }
 
     fn install(&mut self, flow: &FlowProgram) -> Result<Handle, Declined> {

@@ -2,7 +2,7 @@
 
 use super::super::offload::leaves_nothing;
 use super::talk::BURST;
-use super::{FLOWS, PAIRS, PATIENCE, Talk, introduce, is_whole, mac};
+use super::{FLOWS, PAIRS, PATIENCE, Seen, Talk, introduce, is_whole, mac};
 use acceptance::{Place, privileged, sh, until_within};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -10,6 +10,9 @@ use std::sync::atomic::Ordering::SeqCst;
 
 /// Rules of one run.
 const CHANGES: u64 = 6;
+
+/// XDP frames that a veth receives at once, but for the last.
+const RECEIVED_AT_ONCE: u64 = 15;
 
 /// What the underlay's addresses are.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -208,6 +211,13 @@ fn flows_by_a_tunnel_over_ipv6_stay_on_the_worker_and_say_why_both_ways() {
     leaves_nothing(&place);
 }
 
+/// Nothing was lost, or came by old rules. As many frames may have passed others as a veth receives at once: on a host whose cores are starved
+/// that was seen in one of thirty runs (docs/how-to/offload.md, "Order").
+fn is_nearly_whole(seen: &Seen) {
+    assert!(seen.disordered <= RECEIVED_AT_ONCE, "{seen:?}");
+    is_whole(&Seen { disordered: 0, ..*seen });
+}
+
 fn go_by_a_tunnel(changed: Change) {
     if !privileged() {
         return;
@@ -238,7 +248,7 @@ fn go_by_a_tunnel(changed: Change) {
         println!("in by {port}: {past} past the worker, {moves} times up: {seen:?}");
         assert!(past > 0);
     }
-    seen.iter().for_each(is_whole);
+    seen.iter().for_each(is_nearly_whole);
     assert!(sum(changed.port(), "moves") >= CHANGES * FLOWS as u64 / 2);
     // Both hosts count every packet, wherever it passes.
     for ((at, around), before) in WAY.into_iter().zip(before) {

@@ -256,6 +256,7 @@ pub fn a_plan() -> impl Strategy<Value = Plan> {
                     fragments: if drops { FragMode::Drop } else { FragMode::Normal },
                     invalid_ttl_to_controller,
                     flood_copies_per_s,
+                    copies_per_s: None,
                 }
             });
     (vec(a_rule(), 1..14), groups(), meters(), config)

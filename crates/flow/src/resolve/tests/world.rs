@@ -214,6 +214,7 @@ fn settings() -> impl Strategy<Value = SwitchConfig> {
             fragments: if drops { FragMode::Drop } else { FragMode::Normal },
             invalid_ttl_to_controller,
             flood_copies_per_s: None,
+            copies_per_s: None,
         },
     )
 }

@@ -64,6 +64,7 @@ impl Node {
             session_netns: state.spec.session_netns.clone(),
             max_packet_in_per_s: state.spec.max_packet_in_per_s,
             max_flood_copies_per_s: state.spec.flood_copies_per_s(),
+            max_copies_per_s: state.spec.max_copies_per_s,
             management: self.run_dir.management_socket(&state.spec.name).display().to_string(),
             origin: member.owner().to_string(),
             ports: state.ports.len(),
