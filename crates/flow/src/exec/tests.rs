@@ -62,7 +62,6 @@ impl Switch {
             meters: &self.meters,
             macs: &self.macs,
             flood_copies_per_s: None,
-            copies_per_s: None,
             invalid_ttl_to_controller: self.invalid_ttl_to_controller,
             for_v10: self.for_v10,
             now: NOW,

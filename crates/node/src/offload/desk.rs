@@ -97,7 +97,7 @@ impl Kernel {
             return;
         };
         // A thread that panicked has said so already.
-        let [tc, xdp] = thread.join().unwrap_or_else(|_| [NOT_RUN, NOT_RUN]);
+        let [tc, xdp] = thread.join().unwrap_or([NOT_RUN, NOT_RUN]);
         self.tc.set_cost(Some(measured("tc", tc, TcPort::ASSUMED)));
         self.xdp.set_cost(Some(measured("xdp", xdp, XdpPort::ASSUMED)));
     }

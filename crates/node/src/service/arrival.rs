@@ -8,7 +8,6 @@ use super::directory::{Member, MemberPort};
 use super::numbers::Numbers;
 use super::owner::Owner;
 use crate::ports::{OnFailure, UnderWay};
-use crate::refusal::{Refusal, Why};
 use api::{Fault, SwitchSpec};
 use openflow::PortConfig;
 use std::sync::Arc;
@@ -69,26 +68,6 @@ impl Node {
         member.switch.publish();
         if let Err(Fault { thing, step, cause, remedy, .. }) = self.join(member).await {
             tracing::error!(remedy, "{thing}: {step}: {cause}; trying on");
-        }
-    }
-
-    /// Opens a port, whose number is decided.
-    ///
-    /// # Errors
-    /// It cannot be had now, and is not to be waited for.
-    pub(super) async fn open_port(
-        &self,
-        member: &Member,
-        port: &MemberPort,
-        config: PortConfig,
-        on_failure: OnFailure,
-    ) -> Result<(), Refusal> {
-        let wanted = self.wanted(member, &port.spec.name, &port.spec, config).await;
-        match self.ports.add(wanted, on_failure).await {
-            Err(fault) if on_failure == OnFailure::Forget => {
-                Err(Refusal::new(Why::Impossible, fault))
-            }
-            _ => Ok(()),
         }
     }
 

@@ -7,7 +7,7 @@ use super::owner::Owner;
 use super::turns::Turn;
 use crate::ports::{OnFailure, UnderWay};
 use crate::refusal::{Refusal, Why};
-use api::{Fault, KeyFaults, Keys, PortName, PortPatch, PortSpec, PortView};
+use api::{Fault, KeyFaults, Keys, PortName, PortNumber, PortPatch, PortSpec, PortView};
 use openflow::{Mac, PortConfig, PortFeatures, PortMod, PortNo};
 use port::Keep;
 use std::collections::HashMap;
@@ -21,6 +21,24 @@ pub(super) struct NewPort {
     pub(super) config: PortConfig,
     /// Whether it is wanted also where it cannot be had now.
     pub(super) on_failure: OnFailure,
+}
+
+/// A port whose interface is being opened.
+pub(super) struct Placing {
+    member: Arc<Member>,
+    port: MemberPort,
+    number: PortNumber,
+    /// Whether it asked for that number.
+    asked: bool,
+    on_failure: OnFailure,
+    opening: UnderWay,
+}
+
+impl Placing {
+    /// Whose it is, and its name.
+    pub(super) fn of(&self) -> (Arc<Member>, PortName) {
+        (self.member.clone(), self.port.spec.name.clone())
+    }
 }
 
 impl Node {
@@ -62,23 +80,54 @@ impl Node {
     pub(super) async fn place_port(
         &self,
         member: &Arc<Member>,
-        NewPort { mut spec, config, on_failure }: NewPort,
+        new: NewPort,
         owner: &Owner,
     ) -> Result<(), Refusal> {
-        let (switch, name) = (member.name(), spec.name.clone());
-        let thing = label(&switch, &name);
+        let placing = self.begin_to_place(member, new, owner).await?;
+        self.placed(placing).await
+    }
+
+    /// Begins to give a switch a port, while others come, too: its number is its own from here on. [`Node::placed`] comes next.
+    ///
+    /// # Errors
+    /// There is no number for it.
+    pub(super) async fn begin_to_place(
+        &self,
+        member: &Arc<Member>,
+        NewPort { mut spec, config, on_failure }: NewPort,
+        owner: &Owner,
+    ) -> Result<Placing, Refusal> {
+        let name = spec.name.clone();
+        let thing = label(&member.name(), &name);
         let asked = spec.number.is_some();
         let number = self.number_for(member, &spec, &thing).await?;
         spec.number = Some(number);
         self.check_sealing(&thing, &spec)?;
+        let wanted = self.wanted(member, &name, &spec, config).await;
         let port = MemberPort { spec, number: number.get(), owner: owner.clone() };
-        self.open_port(member, &port, config, on_failure).await?;
-        if *owner == Owner::Api {
-            self.store.put_port(&switch, &name, &port.spec);
+        member.state().ports.insert(name, port.clone());
+        let opening = self.ports.begin_to_add(wanted, on_failure);
+        Ok(Placing { member: member.clone(), port, number, asked, on_failure, opening })
+    }
+
+    /// Waits for a port, and notes it.
+    ///
+    /// # Errors
+    /// It cannot be opened now, and is not to be waited for.
+    pub(super) async fn placed(&self, placing: Placing) -> Result<(), Refusal> {
+        let Placing { member, port, number, asked, on_failure, opening } = placing;
+        let (switch, name) = (member.name(), &port.spec.name);
+        if let Err(fault) = opening.done().await
+            && on_failure == OnFailure::Forget
+        {
+            member.state().ports.remove(name);
+            return Err(Refusal::new(Why::Impossible, fault));
         }
-        self.store.put_number(&switch, &name, port.number);
-        self.note_number(member, number, asked);
-        member.state().ports.insert(name, port);
+        if port.owner == Owner::Api {
+            self.store.put_port(&switch, name, &port.spec);
+        }
+        self.store.put_number(&switch, name, port.number);
+        self.note_number(&member, number, asked);
         member.switch.publish();
         Ok(())
     }

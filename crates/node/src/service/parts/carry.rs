@@ -9,7 +9,7 @@ use super::super::arrival::Arrival;
 use super::super::change::PortChange;
 use super::super::directory::{Member, MemberPort};
 use super::super::owner::Owner;
-use super::super::ports::{NewPort, configs};
+use super::super::ports::{NewPort, Placing, configs};
 use super::super::taken::Taken;
 use super::rules::{Mods, Moves};
 use crate::config::SwitchConfig;
@@ -86,9 +86,8 @@ impl<'n> Carrying<'n> {
             self.undo.push(Undo::DropSwitch(member, Action::Add));
         }
         let [now, later] = self.new_ports();
-        for (switch, port) in now {
-            self.place(switch, port, PortConfig::empty()).await?;
-        }
+        self.place(now.into_iter().map(|(switch, port)| (switch, port, PortConfig::empty())))
+            .await?;
         self.change_live().await?;
         self.swap(later).await?;
         self.put_rules().await?;
@@ -149,17 +148,40 @@ impl<'n> Carrying<'n> {
         }
     }
 
+    /// Places ports, whose interfaces open together. All that begin are waited for, also when one is refused.
     async fn place(
         &mut self,
+        ports: impl Iterator<Item = (&SwitchName, &PortSpec, PortConfig)>,
+    ) -> Result<(), Refusal> {
+        let (mut placing, mut refused) = (Vec::new(), None);
+        for (switch, port, config) in ports {
+            match self.begin_to_place(switch, port, config).await {
+                Ok(port) => placing.push(port),
+                Err(refusal) => {
+                    refused = Some(refusal);
+                    break;
+                }
+            }
+        }
+        for port in placing {
+            let (member, name) = port.of();
+            match self.node.placed(port).await {
+                Ok(()) => self.undo.push(Undo::DropPort(member, name)),
+                Err(refusal) => refused = refused.or(Some(refusal)),
+            }
+        }
+        refused.map_or(Ok(()), Err)
+    }
+
+    async fn begin_to_place(
+        &self,
         switch: &SwitchName,
         port: &PortSpec,
         config: PortConfig,
-    ) -> Result<(), Refusal> {
+    ) -> Result<Placing, Refusal> {
         let member = self.node.member(switch)?;
         let new = NewPort { spec: port.clone(), config, on_failure: self.on_failure };
-        self.node.place_port(&member, new, self.owner).await?;
-        self.undo.push(Undo::DropPort(member, port.name.clone()));
-        Ok(())
+        self.node.begin_to_place(&member, new, self.owner).await
     }
 
     async fn change_live(&mut self) -> Result<(), Refusal> {
@@ -200,10 +222,11 @@ impl<'n> Carrying<'n> {
         let mut coming = self.ports(Action::Remake);
         let added = self.ports(Action::Add).into_iter();
         coming.extend(added.filter(|(switch, _)| self.is_remade(switch)));
-        for (switch, port) in coming.into_iter().chain(later) {
+        let coming = coming.into_iter().chain(later).map(|(switch, port)| {
             let config = configs.get(&(switch.clone(), port.name.to_string()));
-            self.place(switch, port, config.copied().unwrap_or_default()).await?;
-        }
+            (switch, port, config.copied().unwrap_or_default())
+        });
+        self.place(coming).await?;
         for (switch, port, config) in std::mem::take(&mut self.foreign) {
             let member = self.node.member(&switch)?;
             let new = NewPort { spec: port.spec, config, on_failure: OnFailure::Keep };
