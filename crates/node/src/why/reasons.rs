@@ -67,9 +67,12 @@ pub fn said(reason: DropReason) -> (&'static str, &'static str) {
         ),
         R::Storm => (
             "it would be flooded, and its port has flooded more than it may (storm control)",
-            "end the storm, or raise the bound: suiro switch set SWITCH --max-flood-copies-per-s RATE",
+            "end the storm, or raise the bound: suiro switch mod SWITCH --max-flood-copies-per-s RATE",
         ),
-        R::TooManyCopies => ("it makes more copies than are allowed", "look for a loop of links"),
+        R::TooManyCopies => (
+            "it makes more copies than are allowed",
+            "look for a loop of links, or raise the bound: suiro switch mod SWITCH --max-copies-per-s RATE",
+        ),
         R::TunnelId => ("the tunnel id that a rule chose is too long", "use 24 bits"),
         R::TunnelEnd => {
             ("no rule says where the tunnel leads", "set tun_dst, or give the port a remote")
