@@ -23,7 +23,7 @@ const MTU: &str = "mtu=";
 /// How a note of offloads that were off begins; without it they were on.
 const OFF: &str = "off=";
 
-/// The file of a note that is being written: nothing has changed by it yet.
+/// How the file of a note ends that is being written: nothing has changed by it yet.
 const NEW: &str = "new";
 
 /// An interface, as a note names it.
@@ -203,7 +203,7 @@ impl Notes {
         let owned = self.owned();
         let mut outcome = Ok(());
         for file in entries.flatten().map(|entry| entry.path()) {
-            if owned.contains(&file) || file.ends_with(NEW) {
+            if owned.contains(&file) || file.extension().is_some_and(|ending| ending == NEW) {
                 continue;
             }
             let notes = read(&file)?;
@@ -317,9 +317,9 @@ impl Changed {
     fn write(&self) -> io::Result<()> {
         let Some(file) = &self.file else { return Ok(()) };
         let text: String = self.notes.iter().map(Note::to_line).collect();
-        let parent = file.parent().unwrap_or(Path::new("."));
-        fs::create_dir_all(parent)?;
-        let new = parent.join(NEW);
+        fs::create_dir_all(file.parent().unwrap_or(Path::new(".")))?;
+        // Each has its own: ports open together.
+        let new = file.with_extension(NEW);
         fs::write(&new, text)?;
         fs::rename(new, file)
     }
@@ -384,6 +384,26 @@ mod tests {
         put_back(home.path()).unwrap();
         assert_eq!(fs::read_dir(home.path()).unwrap().count(), 0);
         put_back(&home.path().join("never-made")).unwrap();
+    }
+
+    #[test]
+    fn notes_that_are_written_at_once_are_each_its_own() {
+        let directory = tempfile::tempdir().unwrap();
+        let notes = Notes::new(directory.path().to_owned());
+        let write = |index| {
+            let mut changed = notes.of(&note(index).place);
+            for _ in 0..500 {
+                changed.notes = vec![note(index)];
+                changed.write().unwrap();
+                assert_eq!(read(changed.file.as_ref().unwrap()).unwrap(), changed.notes);
+            }
+            changed.leave();
+        };
+        std::thread::scope(|scope| {
+            for index in 10..14 {
+                scope.spawn(move || write(index));
+            }
+        });
     }
 
     proptest! {

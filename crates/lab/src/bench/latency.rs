@@ -1,18 +1,22 @@
 //! `suiro bench latency`: round trips from a switch that may sleep, beside a Linux bridge, the kernel's vxlan, and Open vSwitch, which polls.
 //!
 //! Two guests on the generators' core, the switch on its own. `ping` each 100, 10 and 2 ms and as a flood; requests by UDP and TCP of 1, 8 and 64 clients, each of which
-//! waits for its answer. Processor time is what the switch's processes took meanwhile, in percent of a core; a bridge has none of its own.
+//! waits for its answer. Machines on vhost-user ports have no network stack: they send a frame there and back. Processor time is what the switch's processes took meanwhile, in percent of a core; a bridge has none of its own.
+
+mod machines;
 
 use super::Common;
 use super::cases::{BRIDGE, ovs, suiro};
 use crate::report::{Peer, Report, Row, Spread};
 use anyhow::{Context, Result, ensure};
+use machines::Machines;
 use std::collections::BTreeMap;
 use std::process::Command;
 use std::time::{Duration, Instant};
 use testbed::machine::placement_class;
 use testbed::netns::{Guest, run as command};
 use testbed::peer::tunnel::{Joined, Tunnelled, Underlay, Wire};
+use testbed::peer::vhost::Kind;
 use testbed::peer::{Attach, Contend, Contender, Running};
 use testbed::process::Process;
 use testbed::traffic::request::{self, Answers, Pace};
@@ -47,11 +51,14 @@ enum Way {
     /// suiro, with a second switch between them.
     Hop,
     Tunnel(Tunnelled),
+    /// Machines on vhost-user ports.
+    Machines(Kind),
 }
 
 enum Started {
     Direct(Running),
     Tunnel(Joined),
+    Machines(Box<Machines>),
 }
 
 impl Way {
@@ -60,6 +67,7 @@ impl Way {
             Self::Direct(contender) => contender.name(),
             Self::Hop => "suiro tap, over a vlink".into(),
             Self::Tunnel(tunnel) => format!("{}, vxlan", tunnel.name()),
+            Self::Machines(kind) => format!("{} vhost-user", kind.name()),
         }
     }
 
@@ -72,6 +80,7 @@ impl Way {
                 Started::Direct(running)
             }
             Self::Tunnel(tunnel) => Started::Tunnel(tunnel.start()?),
+            Self::Machines(kind) => Started::Machines(Machines::start(kind)?.into()),
         })
     }
 }
@@ -106,18 +115,12 @@ fn hop(running: &Running) -> Result<()> {
 }
 
 impl Started {
-    fn guests(&self) -> &[Guest; 2] {
-        match self {
-            Self::Direct(running) => &running.guests,
-            Self::Tunnel(joined) => &joined.guests,
-        }
-    }
-
     /// Processor time of the switches so far; none where the kernel does it.
     fn cpu_time(&self) -> Result<Option<Duration>> {
         let processes: Vec<&Process> = match self {
             Self::Direct(running) => running.state.processes().iter().collect(),
             Self::Tunnel(joined) => joined.processes().collect(),
+            Self::Machines(machines) => return machines.cpu_time().map(Some),
         };
         match &processes[..] {
             [] => Ok(None),
@@ -125,13 +128,22 @@ impl Started {
         }
     }
 
-    fn answers(&self, load: Load) -> Result<Answers> {
-        let [a, b] = self.guests();
-        match load {
+    /// None where nobody can load it so.
+    fn answers(&self, load: Load) -> Result<Option<Answers>> {
+        let [a, b]: &[Guest; 2] = match self {
+            Self::Direct(running) => &running.guests,
+            Self::Tunnel(joined) => &joined.guests,
+            Self::Machines(machines) => {
+                let Load::Ping(pace, count) = load else { return Ok(None) };
+                return machines.ping(pace, count).map(Some);
+            }
+        };
+        let answers = match load {
             Load::Ping(pace, count) => request::ping(a, b, pace, count),
             Load::Udp(clients) => request::by_udp(a, b, clients, ASKED),
             Load::Tcp(clients) => request::by_tcp(a, b, clients, ASKED),
-        }
+        };
+        answers.map(Some)
     }
 }
 
@@ -149,6 +161,7 @@ fn comparisons() -> Vec<(Way, Vec<Way>)> {
         (Way::Direct(suiro(Attach::AfXdpNative)), beside(Attach::AfXdpNative)),
         (Way::Hop, vec![bridge]),
         (over(suiro(Attach::AfPacket)), vec![over(BRIDGE), over(ovs(Attach::AfPacket, false))]),
+        (Way::Machines(Kind::Suiro), vec![Way::Machines(Kind::OvsDpdk)]),
     ]
 }
 
@@ -205,6 +218,7 @@ fn measure(way: Way, figures: &mut Figures) -> Result<()> {
         started.answers(Load::Ping(Pace::Flood, 100))?;
         let (before, began) = (started.cpu_time()?, Instant::now());
         let answers = started.answers(*load).with_context(|| (*name).to_owned())?;
+        let Some(answers) = answers else { continue };
         let (after, time) = (started.cpu_time()?, began.elapsed());
         ensure!(answers.per_s > 0.0, "{name}: nobody answered");
         let cpu = before.zip(after).map(|(before, after)| {

@@ -26,7 +26,11 @@ pub struct Answers {
 }
 
 impl Answers {
-    fn of(mut micros: Vec<f64>, time: Duration) -> Result<Self> {
+    /// Of these round trips, which took so long together.
+    ///
+    /// # Errors
+    /// There are none.
+    pub fn of(mut micros: Vec<f64>, time: Duration) -> Result<Self> {
         ensure!(!micros.is_empty(), "no request was answered");
         micros.sort_by(f64::total_cmp);
         let at = |part: usize| micros[micros.len() * part / 100];
