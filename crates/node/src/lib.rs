@@ -27,7 +27,7 @@
 //! | `suiro` (main) and `suiro-control` | tokio: API, OpenFlow sessions, timers, signals | none |
 //! | `suiro-ports` | opens, watches and closes interfaces | those that interfaces need |
 //! | `suiro-steer` | steers what interfaces receive to cores | those that eBPF needs |
-//! | `suiro-offload` | moves flows past the workers and back, counts them | those that eBPF needs |
+//! | `suiro-offload`, and once `suiro-prices` | moves flows past the workers and back, counts them; asks what a frame costs there | those that eBPF needs |
 //! | `suiro-guests` | makes, starts, watches and ends guests | those that guests need |
 //! | `suiro-circuits` | sends and judges probes | none |
 //! | `suiro-scout` | looks for virtual machines | none |
