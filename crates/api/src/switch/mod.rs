@@ -146,7 +146,7 @@ pub struct SwitchSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_flood_copies_per_s: Option<u32>,
     /// Copies a second of frames that come in, beyond those that each frame may make: at its own ports 64 and two for each port, over vlinks 64 a
-    /// received frame on average. At each worker; what a third of a second earns at 50000 is saved. The rest is dropped as `too_many_copies`.
+    /// received frame on average. At each worker; what a second earns is saved, 1024 at least and 16384 at most. The rest is dropped as `too_many_copies`.
     #[serde(default = "default_copies")]
     pub max_copies_per_s: u32,
     /// Seconds without any controller before a standalone switch forwards by itself; it drops as a secure one until then.
