@@ -170,7 +170,7 @@ fn a_port_takes_over_what_a_killed_process_switched_off_for_it_so_that_it_never_
     lab.ip("s", "link set porta mtu 1504");
     lab.exec("a", "ethtool -K eth0 txvlan off tx-vlan-stag-hw-insert off");
     fs::write(&note, &text).expect("a note");
-    fs::write(notes.join("new"), &text).expect("a note");
+    fs::write(note.with_extension("new"), &text).expect("a note");
     let left = || {
         let shown = lab.exec("a", "ethtool -k eth0");
         let tags = shown.lines().filter(|line| line.starts_with("tx-vlan"));
