@@ -105,7 +105,8 @@ pub use queue::{
 pub use rate::{BitRate, NewRate, Rate};
 pub use rules::{Applied, FlowLine, FlowsView, GroupView, MeterView, RuleChange, RuleKind};
 pub use session::{
-    CSRF_HEADER, PasswordSpec, Room, SegmentView, SessionView, SignIn, SiteView, SitesView,
+    CSRF_HEADER, CalendarEntry, PasswordSpec, Room, SegmentView, SessionView, SignIn, SiteView,
+    SitesView,
 };
 pub use slice::{
     DEFAULT_CONTROL_DIR, Declaration, Declares, DomainNodeView, GuestPlace, HostView, LinkView,
@@ -119,7 +120,7 @@ pub use switch::{
 pub use timing::{StageTimes, TIMING_MAX_MS, TimingQuestion, TimingView};
 pub use tls::{Pin, TlsSpec};
 pub use why::{
-    WhyAnswer, WhyCost, WhyDifference, WhyDrop, WhyExit, WhyNear, WhyPlace, WhyQuestion, WhyRule,
-    WhyStep, WhyVerdict, WhyWait, WhyWatch,
+    SliceLeg, SliceOnward, SliceWhy, WhyAnswer, WhyCost, WhyDifference, WhyDrop, WhyExit, WhyNear,
+    WhyPlace, WhyQuestion, WhyRule, WhyStep, WhyVerdict, WhyWait, WhyWatch,
 };
 pub use worker::{CacheView, PortLoadView, RungView, WorkerView, WorkersView};

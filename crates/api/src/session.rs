@@ -95,3 +95,29 @@ pub struct SitesView {
     /// What joins them.
     pub segments: BTreeMap<String, SegmentView>,
 }
+
+/// A span of time in which a slice is promised what it has.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct CalendarEntry {
+    /// The slice: `tenant/slice`; none where it is another tenant's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slice: Option<String>,
+    /// When it begins, as its file says; left out: it has begun when it was declared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// When it ends; left out: when it is deleted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<String>,
+    /// `from` in seconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from_s: Option<i64>,
+    /// `until` in seconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until_s: Option<i64>,
+    /// Thousandths of cores of its guests.
+    pub cpu_milli: u64,
+    /// Bytes of memory of its guests.
+    pub memory: u64,
+    /// Bit/s of its links between nodes.
+    pub rate: u64,
+}

@@ -89,6 +89,8 @@ pub struct PlanView {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum SliceState {
+    /// It is admitted, and its time has not come.
+    Scheduled,
     /// Not every node has its part yet.
     Building,
     /// All have; links, guests or sessions are not up yet.
@@ -105,6 +107,7 @@ impl SliceState {
     /// The word that users read.
     pub fn word(self) -> &'static str {
         match self {
+            Self::Scheduled => "scheduled",
             Self::Building => "building",
             Self::Proving => "proving",
             Self::Ready => "ready",
@@ -127,6 +130,9 @@ pub struct SliceView {
     pub revision: u64,
     /// How far it is.
     pub state: SliceState,
+    /// When it begins, as its file says; at once, otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
     /// When it ends, as its file says; when it is deleted, otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<String>,

@@ -1,6 +1,6 @@
 //! What would become of a packet, asked and answered.
 
-use crate::{Cookie, Rate};
+use crate::{Cookie, Fault, Rate};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -213,4 +213,47 @@ pub struct WhyDrop {
     pub cause: String,
     /// What can be done.
     pub remedy: String,
+}
+
+/// What would become of a packet now in a slice: on each node that it comes to, and by which links it goes on.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct SliceWhy {
+    /// What comes of it in the end.
+    pub verdict: WhyVerdict,
+    /// Its way: a leg for each time that it comes to a node.
+    pub legs: Vec<SliceLeg>,
+}
+
+/// A packet's way over one node. Switches have the slice's names; what lies between them is told as the link that it is.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct SliceLeg {
+    /// The node.
+    pub node: String,
+    /// Where it comes in: `s1:2`.
+    pub entry: String,
+    /// What it comes by: `link a`; none for the first leg.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+    /// What would become of it there; none if the node cannot be asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<WhyAnswer>,
+    /// Why the node cannot be asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fault: Option<Fault>,
+    /// Where it goes on to from there, one for each exit.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub onward: Vec<SliceOnward>,
+}
+
+/// Where a packet goes on to.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct SliceOnward {
+    /// The port that it leaves by: `s1:2`.
+    pub from: String,
+    /// What it goes by: `link a`, `port eth0 of guest h1`, `external lab`.
+    pub by: String,
+    /// What is at its other end: `s2:1`, `h1:eth0`.
+    pub to: String,
+    /// On which node.
+    pub node: String,
 }

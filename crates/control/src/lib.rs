@@ -13,7 +13,7 @@
 //!   which key. [`declared`]: files as users send them. [`show`]: what is told of it.
 //! * [`doors`]: how callers come in, [`crowd`]: how many of one address; [`caller`], [`people`]: who they are; [`access`]: what each may; [`authority`]: what signs certificates.
 //! * [`sessions`]: browsers that users signed in at, by [`password`], as often as [`attempts`] lets them.
-//! * [`streams`]: how a node is asked although nobody can call it.
+//! * [`streams`]: how a node is asked although nobody can call it. [`ways`]: what it says of packets, in the slice's words.
 //! * [`store`]: the trait of stores, and the embedded one.
 //!
 //! ## Invariants
@@ -51,3 +51,4 @@ mod show;
 pub mod state;
 pub mod store;
 mod streams;
+mod ways;

@@ -3,6 +3,7 @@
 use crate::state::{Kept, State};
 use api::{DomainNodeView, Fault, GuestPlace, PROVE, SitesView, SliceState, SliceView};
 use domain::{Door, Name, Names, SliceKey, UNDERLAY};
+use std::collections::BTreeMap;
 
 impl State {
     /// A slice.
@@ -53,7 +54,7 @@ impl State {
     fn show(&self, key: &SliceKey, kept: &Kept) -> SliceView {
         let record = &kept.record;
         let (state, waits_for) = self.state_of(kept);
-        let links = self.links(kept).views;
+        let links = if kept.has_begun { self.links(kept).views } else { BTreeMap::new() };
         let names = Names::new(key, record.decision.uid);
         let guest = |name: &Name| {
             let node = &record.decision.nodes[name];
@@ -72,6 +73,7 @@ impl State {
             generation: record.generation,
             revision: kept.revision,
             state,
+            from: record.spec.from.as_ref().map(ToString::to_string),
             until: record.spec.until.as_ref().map(ToString::to_string),
             nodes: record
                 .decision
@@ -93,6 +95,9 @@ impl State {
 
     /// How a slice is, and what it waits for.
     pub fn state_of(&self, kept: &Kept) -> (SliceState, Vec<Fault>) {
+        if !kept.has_begun && !kept.record.going {
+            return (SliceState::Scheduled, Vec::new());
+        }
         let part = kept.record.part();
         let (mut faults, mut waits_for) = (Vec::new(), Vec::new());
         for node in &kept.record.had {

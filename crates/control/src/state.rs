@@ -9,7 +9,7 @@ use crate::store::{Revision, Store, StoreError};
 use crate::{declared, fault};
 use api::{AuditReport, CircuitState, Declaration, PartName, Report, SliceState};
 use domain::file::domain::DomainSpec;
-use domain::{Name, Quarantine, SliceKey, UNDERLAY, World};
+use domain::{Name, Quarantine, SliceKey, Span, UNDERLAY, World};
 use serde_json::json;
 use serve::error::ApiError;
 use std::collections::{BTreeMap, BTreeSet};
@@ -47,6 +47,8 @@ pub struct Told {
     pub links: BTreeMap<SliceKey, BTreeMap<String, CircuitState>>,
     /// Nodes that are here.
     pub here: BTreeSet<Name>,
+    /// How long before its end each slice's end was told last, in seconds.
+    pub ends: BTreeMap<SliceKey, i64>,
 }
 
 /// A slice, with what is computed from it.
@@ -55,17 +57,31 @@ pub struct Kept {
     pub record: Record,
     /// When it was written.
     pub revision: Revision,
-    /// What each node shall have.
+    /// What each node shall have: nothing before its time.
     pub parts: BTreeMap<Name, Version>,
+    /// Its time has come.
+    pub has_begun: bool,
     /// This generation was ready once.
     pub was_ready: bool,
 }
 
 impl Kept {
-    /// Computes what follows from a record.
-    pub fn new(record: Record, revision: Revision) -> Self {
-        let parts = record.parts();
-        Self { record, revision, parts, was_ready: false }
+    /// Computes what follows from a record at that time, in seconds since 1970.
+    pub fn new(record: Record, revision: Revision, now_s: i64) -> Self {
+        let mut kept =
+            Self { record, revision, parts: BTreeMap::new(), has_begun: false, was_ready: false };
+        kept.begin(now_s);
+        kept
+    }
+
+    /// Has it begin if its time has come; returns whether it has just now.
+    pub fn begin(&mut self, now_s: i64) -> bool {
+        if self.has_begun || Span::of(&self.record.spec).from > now_s {
+            return false;
+        }
+        self.has_begun = true;
+        self.parts = self.record.parts();
+        true
     }
 }
 
@@ -74,7 +90,7 @@ impl State {
     ///
     /// # Errors
     /// It cannot be read, or holds what this release cannot read.
-    pub fn read(store: &dyn Store) -> Result<Self, ApiError> {
+    pub fn read(store: &dyn Store, now_s: i64) -> Result<Self, ApiError> {
         let broken = |error: StoreError| fault::store(&error);
         let none = json!({"suiro": "domain/1", "sites": {}});
         let world = World::new(kept::read("an empty domain", none)?);
@@ -101,7 +117,7 @@ impl State {
             if !record.going {
                 state.world.insert(record.admitted());
             }
-            state.slices.insert(record.spec.key(), Kept::new(record, revision));
+            state.slices.insert(record.spec.key(), Kept::new(record, revision, now_s));
         }
         Ok(state)
     }

@@ -1,15 +1,27 @@
-//! Connections that nodes open because the controller has a question: what is asked for and not there yet, and how many each tenant has.
+//! Connections that nodes open because the controller has a question: what is asked for and not there yet, which are kept for the next
+//! question, and how many each tenant uses.
 //!
 //! Nodes are never called. The answer to a node's report names the streams that it shall open; by such a one the controller asks, as a client of HTTP.
 
 use domain::Name;
+use http_body_util::Full;
+use hyper::body::Bytes;
+use hyper::client::conn::http1::SendRequest;
 use hyper::upgrade::Upgraded;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
-/// Streams that a tenant has at a time. Chosen: a class of students at their consoles.
+/// Streams that a tenant uses at a time. Chosen: a class of students at their consoles.
 pub const OF_A_TENANT: usize = 64;
+/// Streams of a node that are kept for the next question. Chosen: what one page asks at a time.
+const KEPT: usize = 4;
+/// For how long. Chosen: longer than a page waits between two looks.
+const KEPT_FOR: Duration = Duration::from_secs(30);
+
+/// A stream to a node, by which one question at a time is asked.
+pub type Sender = SendRequest<Full<Bytes>>;
 
 /// All of them.
 #[derive(Default)]
@@ -19,6 +31,7 @@ pub struct Streams(Mutex<Books>);
 struct Books {
     last: u64,
     awaited: BTreeMap<u64, Awaited>,
+    kept: BTreeMap<Name, Vec<(Instant, Sender)>>,
     tenants: BTreeMap<String, Arc<Semaphore>>,
 }
 
@@ -77,6 +90,27 @@ impl Streams {
         books.awaited.get(&number).filter(|awaited| awaited.node == *node)?;
         books.awaited.remove(&number).map(|awaited| awaited.opened)
     }
+
+    /// Keeps a stream whose question has been answered, as of now. Those that were kept for too long are closed, whosever they are.
+    pub fn keep(&self, node: &Name, sender: Sender, now: Instant) {
+        let mut books = self.books();
+        books.kept.retain(|_, its| {
+            its.retain(|(since, _)| now.duration_since(*since) < KEPT_FOR);
+            !its.is_empty()
+        });
+        let its = books.kept.entry(node.clone()).or_default();
+        if its.len() < KEPT {
+            its.push((now, sender));
+        }
+    }
+
+    /// A stream of a node that was kept and stands.
+    pub fn kept(&self, node: &Name, now: Instant) -> Option<Sender> {
+        let mut books = self.books();
+        let its = books.kept.get_mut(node)?;
+        its.retain(|(since, sender)| now.duration_since(*since) < KEPT_FOR && !sender.is_closed());
+        its.pop().map(|(_, sender)| sender)
+    }
 }
 
 #[cfg(test)]
@@ -103,5 +137,34 @@ mod tests {
         assert!(streams.room("red").is_none() && streams.room("blue").is_some());
         held.pop();
         assert!(streams.room("red").is_some());
+    }
+
+    #[tokio::test]
+    async fn what_is_kept_is_bounded_by_number_and_time_and_one_that_is_closed_is_not_given() {
+        let streams = Streams::default();
+        let t1: Name = "t1".parse().unwrap();
+        let mut connections = Vec::new();
+        let now = Instant::now();
+        for _ in 0..=KEPT {
+            let (near, far) = tokio::io::duplex(64);
+            let io = hyper_util::rt::TokioIo::new(near);
+            let (sender, connection) = hyper::client::conn::http1::handshake(io).await.unwrap();
+            connections.push((tokio::spawn(connection), far));
+            streams.keep(&t1, sender, now);
+        }
+        assert_eq!(streams.books().kept[&t1].len(), KEPT);
+        assert!(streams.kept(&"t2".parse().unwrap(), now).is_none());
+        assert!(streams.kept(&t1, now + KEPT_FOR / 2).is_some());
+        for (connection, far) in connections.drain(1..) {
+            drop(far);
+            let _ = connection.await;
+        }
+        assert!(streams.kept(&t1, now).is_some(), "the first one's end is there");
+        assert!(streams.kept(&t1, now).is_none(), "the others' are gone");
+        let (near, _far) = tokio::io::duplex(64);
+        let io = hyper_util::rt::TokioIo::new(near);
+        let (sender, _connection) = hyper::client::conn::http1::handshake(io).await.unwrap();
+        streams.keep(&t1, sender, now);
+        assert!(streams.kept(&t1, now + KEPT_FOR).is_none(), "it is too old");
     }
 }

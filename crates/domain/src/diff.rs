@@ -47,6 +47,7 @@ pub struct Plan {
 pub fn diff(old: Option<&Admitted>, new: Option<&Admitted>) -> Plan {
     let key = old.or(new).map(|it| it.spec.key());
     let key = key.unwrap_or_else(|| "none/none".parse().expect("two names"));
+    let old_and_new = old.zip(new).map(|(old, new)| [old, new]);
     let versions = [old, new].map(|it| it.map(objects).unwrap_or_default());
     let [old, new] = &versions;
     let names: BTreeSet<_> = old.keys().chain(new.keys()).collect();
@@ -59,7 +60,8 @@ pub fn diff(old: Option<&Admitted>, new: Option<&Admitted>) -> Plan {
         (Some(old), Some(new)) => new.change_from(old),
         (None, None) => None,
     };
-    Plan { slice: key, changes: names.iter().filter_map(change).collect() }
+    let time = old_and_new.and_then(|[old, new]| time(&new.spec).change_from(&time(&old.spec)));
+    Plan { slice: key, changes: names.iter().filter_map(change).chain(time).collect() }
 }
 
 /// An object of a slice, as a plan compares it.
@@ -91,6 +93,18 @@ fn objects(admitted: &Admitted) -> BTreeMap<(usize, String), Object> {
         .iter()
         .map(|(name, it)| ((3, name.to_string()), external(decision, name, it)));
     switches.chain(guests).chain(links).chain(externals).collect()
+}
+
+/// When the whole of it is.
+fn time(spec: &SliceSpec) -> Object {
+    let keys = [("from", value(&spec.from)), ("until", value(&spec.until))];
+    Object {
+        thing: "time".into(),
+        at: String::new(),
+        keys: BTreeMap::from(keys),
+        anew: &[],
+        ends: "",
+    }
 }
 
 fn value<T: Serialize>(value: T) -> Value {

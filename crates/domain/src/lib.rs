@@ -12,7 +12,8 @@
 //! ```
 //!
 //! [`diff`](diff()) says what a new version of a slice changes, and what of it interrupts traffic. [`underlay`](compile::underlay) is the
-//! part that every node has beside those of slices: the switch `K` with a tunnel to each node that it reaches.
+//! part that every node has beside those of slices: the switch `K` with a tunnel to each node that it reaches. [`calendar`](calendar()) tells when
+//! slices are, and each is promised what it has from its `from` to its `until` alone.
 //!
 //! ## Invariants
 //!
@@ -29,6 +30,7 @@
 //! Documents: `docs/reference/slice.md`, made from the grammar in [`mod@file`]; `docs/decisions/0029-slices.md`.
 
 mod admit;
+mod calendar;
 pub mod compile;
 mod decision;
 mod diff;
@@ -51,6 +53,7 @@ mod world;
 mod yaml;
 
 pub use admit::admit;
+pub use calendar::{Span, calendar};
 pub use compile::compile;
 pub use decision::{Circuit, Control, Decision, Door, Hop};
 pub use diff::{Change, Plan, diff};

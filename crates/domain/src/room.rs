@@ -1,4 +1,4 @@
-//! What there is in the domain for slices, and what of it is promised to nobody: what a user sees before writing a file.
+//! What there is in the domain for slices, and what of it is promised to nobody now: what a user sees before writing a file.
 
 use crate::admit::rooms;
 use crate::file::slice::GuestKind;
@@ -10,9 +10,9 @@ use std::collections::BTreeSet;
 
 /// Sites and segments, with what is free; `here` says which nodes are.
 pub fn sites(world: &World, here: impl Fn(&Name) -> bool) -> SitesView {
-    let domain = world.domain();
+    let (domain, ledger) = (world.domain(), world.ledger_at(world.now()));
     let site = |name| {
-        let rooms = rooms(world, name, world.ledger());
+        let rooms = rooms(world, name, &ledger);
         let mut view = SiteView { nodes: rooms.len(), ..SiteView::default() };
         let mut kinds = BTreeSet::new();
         for room in rooms.iter().filter(|room| here(room.name)) {
@@ -27,7 +27,7 @@ pub fn sites(world: &World, here: impl Fn(&Name) -> bool) -> SitesView {
         view
     };
     let segment = |(name, segment): (&_, &crate::file::domain::Segment)| {
-        let rate = Room { all: most(segment), free: free(segment, name, world.ledger()) };
+        let rate = Room { all: most(segment), free: free(segment, name, &ledger) };
         let between = segment.between.each_ref().map(ToString::to_string);
         (name.to_string(), SegmentView { between, rate, delay_us: segment.delay.0 })
     };

@@ -368,6 +368,24 @@ impl Moment {
     pub fn unix_s(&self) -> i64 {
         self.unix_s
     }
+
+    /// That second, in UTC.
+    pub fn at(unix_s: i64) -> Self {
+        // Years of four digits: RFC 3339 has no others.
+        let unix_s = unix_s.clamp(-62_167_219_200, 253_402_300_799);
+        let (days, second) = (unix_s.div_euclid(86_400), unix_s.rem_euclid(86_400));
+        // As in `unix_seconds`: days since 0000-03-01, by eras of 400 years.
+        let days = days + 719_468;
+        let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
+        let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+        let of_year = day - (365 * year + year / 4 - year / 100);
+        let m = (5 * of_year + 2) / 153;
+        let (d, month) = (of_year - (153 * m + 2) / 5 + 1, if m < 10 { m + 3 } else { m - 9 });
+        let year = era * 400 + year + i64::from(month <= 2);
+        let (h, min, s) = (second / 3600, second / 60 % 60, second % 60);
+        let text = format!("{year:04}-{month:02}-{d:02}T{h:02}:{min:02}:{s:02}Z");
+        Self { text, unix_s }
+    }
 }
 
 impl FromStr for Moment {
@@ -459,6 +477,22 @@ mod tests {
         refuse::<End>(&["s1", "s1:0", "s1:65280", ":1", "s1:", "s1:2:3"]);
         refuse::<Address>(&["10.0.0.1", "10.0.0.1/33", "10.0.0/24"]);
         refuse::<Moment>(&["2027-02-29T00:00:00Z", "2027-03-31", "2027-03-31T24:00:00Z", "now"]);
+    }
+
+    #[test]
+    fn a_second_is_told_as_the_moment_that_it_is() {
+        let mut seed = 7_u64;
+        let random = |_| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (seed >> 20) as i64 % 253_402_300_800
+        };
+        let some = [0, -1, 951_825_600, 951_782_400, 4_107_542_400, 253_402_300_799];
+        for unix_s in some.into_iter().chain((0..10_000).map(random)) {
+            let text = Moment::at(unix_s).to_string();
+            assert_eq!(text.parse::<Moment>().unwrap().unix_s(), unix_s, "{text}");
+        }
+        assert_eq!(Moment::at(951_825_600).to_string(), "2000-02-29T12:00:00Z");
+        assert_eq!(Moment::at(i64::MAX).to_string(), "9999-12-31T23:59:59Z");
     }
 
     #[test]

@@ -43,6 +43,7 @@ pub struct World {
     ledger: Ledger,
     ids: BTreeSet<u32>,
     last_id: u32,
+    now: i64,
 }
 
 /// What is promised of a node.
@@ -93,7 +94,18 @@ impl World {
             ledger: Ledger::default(),
             ids: BTreeSet::new(),
             last_id: 0,
+            now: 0,
         }
+    }
+
+    /// What time it is, in seconds since 1970.
+    pub fn now(&self) -> i64 {
+        self.now
+    }
+
+    /// The caller's clock has moved.
+    pub fn set_now(&mut self, unix_s: i64) {
+        self.now = unix_s;
     }
 
     /// The operator has changed the domain. What has been admitted stays.
@@ -158,16 +170,9 @@ impl World {
         &mut self.quarantine
     }
 
-    /// Sums over all slices.
+    /// Sums over all slices, whenever they are.
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
-    }
-
-    /// Sums over all slices but this one.
-    pub(crate) fn ledger_without(&self, key: &SliceKey) -> Ledger {
-        let mut ledger = self.ledger.clone();
-        self.slices.get(key).iter().for_each(|old| ledger.add(old, -1));
-        ledger
     }
 
     /// Free ids, in the order in which they are given out.
@@ -177,6 +182,31 @@ impl World {
 }
 
 impl Ledger {
+    /// Has each quantity be at least what it is in the other.
+    pub(crate) fn raise(&mut self, other: &Self) {
+        fn raise(a: &mut u64, b: u64) {
+            *a = (*a).max(b);
+        }
+        for (node, used) in &other.nodes {
+            let own = self.nodes.entry(node.clone()).or_default();
+            raise(&mut own.cpu, used.cpu);
+            raise(&mut own.memory, used.memory);
+        }
+        for (segment, &rate) in &other.segments {
+            raise(self.segments.entry(segment.clone()).or_default(), rate);
+        }
+        for (tenant, used) in &other.tenants {
+            let own = self.tenants.entry(tenant.clone()).or_default();
+            let TenantUse { cpu, memory, rate, slices, switches, links } = *used;
+            raise(&mut own.cpu, cpu);
+            raise(&mut own.memory, memory);
+            raise(&mut own.rate, rate);
+            raise(&mut own.slices, slices);
+            raise(&mut own.switches, switches);
+            raise(&mut own.links, links);
+        }
+    }
+
     /// Adds a slice, or takes it away.
     pub(crate) fn add(&mut self, Admitted { spec, decision }: &Admitted, sign: i64) {
         let change = |sum: &mut u64, by: u64| {

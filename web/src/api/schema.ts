@@ -21,6 +21,40 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/calendar": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** When slices are that are promised something, and how much. Other tenants' have no name. */
+        get: operations["calendar"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/calendar.ics": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The caller's own slices that begin or end at a time of theirs, as iCalendar. */
+        get: operations["icalendar"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/deviations": {
         parameters: {
             query?: never;
@@ -298,6 +332,40 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/slices/{tenant}/{slice}/guests/{guest}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A guest as its node has it: how it is, what it uses. */
+        get: operations["show_slice_guest"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/slices/{tenant}/{slice}/guests/{guest}/console": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A shell in a guest at a terminal, by WebSocket: messages of bytes are its input and output; a message of text with `rows` and `columns` is the terminal's new size. */
+        get: operations["console"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/slices/{tenant}/{slice}/guests/{guest}/exec": {
         parameters: {
             query?: never;
@@ -380,6 +448,125 @@ export interface paths {
         get: operations["status"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/slices/{tenant}/{slice}/switches/{switch}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A switch: its controllers' sessions, its counters, its losses by reason. */
+        get: operations["show_slice_switch"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/slices/{tenant}/{slice}/switches/{switch}/flows": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Rules of a switch, with live counters. */
+        get: operations["list_slice_flows"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/slices/{tenant}/{slice}/switches/{switch}/groups": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Groups of a switch, with live counters. */
+        get: operations["list_slice_groups"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/slices/{tenant}/{slice}/switches/{switch}/macs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Stations that a switch has learned. */
+        get: operations["list_slice_macs"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/slices/{tenant}/{slice}/switches/{switch}/meters": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Meters of a switch, with live counters. */
+        get: operations["list_slice_meters"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/slices/{tenant}/{slice}/switches/{switch}/ports": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Ports of a switch, with live counters. */
+        get: operations["list_slice_ports"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/slices/{tenant}/{slice}/switches/{switch}/why": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** What would become of a packet now that comes in at a switch: its way over all nodes of the slice. Nothing is sent, counted or learned. */
+        post: operations["why_slice"];
         delete?: never;
         options?: never;
         head?: never;
@@ -482,6 +669,11 @@ export interface components {
          * @enum {string}
          */
         Action: "add" | "change" | "remake" | "remove";
+        /**
+         * @description The addresses of a tunnel's end: one, or several of one family with commas between them; those of one link with its interface.
+         * @example 192.0.2.1
+         */
+        Addresses: string;
         /** @description A change that somebody made, or wanted to make. */
         AuditLine: {
             /**
@@ -515,6 +707,40 @@ export interface components {
              * @description The question's number ([`Wanted::audit`](crate::Wanted::audit)).
              */
             number: number;
+        };
+        /** @description A span of time in which a slice is promised what it has. */
+        CalendarEntry: {
+            /**
+             * Format: int64
+             * @description Thousandths of cores of its guests.
+             */
+            cpu_milli: number;
+            /** @description When it begins, as its file says; left out: it has begun when it was declared. */
+            from?: string | null;
+            /**
+             * Format: int64
+             * @description `from` in seconds since 1970.
+             */
+            from_s?: number | null;
+            /**
+             * Format: int64
+             * @description Bytes of memory of its guests.
+             */
+            memory: number;
+            /**
+             * Format: int64
+             * @description Bit/s of its links between nodes.
+             */
+            rate: number;
+            /** @description The slice: `tenant/slice`; none where it is another tenant's. */
+            slice?: string | null;
+            /** @description When it ends; left out: when it is deleted. */
+            until?: string | null;
+            /**
+             * Format: int64
+             * @description `until` in seconds since 1970.
+             */
+            until_s?: number | null;
         };
         /** @description One end of a circuit. */
         CircuitSpec: {
@@ -571,6 +797,37 @@ export interface components {
             /** @description The way to the far node; nothing is known of it while nothing comes from there. */
             there: components["schemas"]["WayView"];
         };
+        /** @description An OpenFlow connection. */
+        ConnectionView: {
+            /**
+             * Format: int32
+             * @description 0 for a main connection, the number of an auxiliary one.
+             */
+            auxiliary: number;
+            /** @description Whether it is a controller; otherwise a tool such as ovs-ofctl. */
+            controller: boolean;
+            /**
+             * Format: int64
+             * @description Packet-ins that it was too slow for.
+             */
+            lost_packet_ins: number;
+            /**
+             * Format: int64
+             * @description Packet-ins sent to it.
+             */
+            packet_ins: number;
+            /** @description The peer. */
+            peer: string;
+            /** @description `equal`, `master` or `slave`. */
+            role: string;
+            /** @description OpenFlow version. */
+            version: string;
+        };
+        /**
+         * @description An OpenFlow cookie.
+         * @example 0x2a
+         */
+        Cookie: string;
         /** @description A file of a user's, and those that it names. */
         Declaration: {
             /** @description What messages call it. */
@@ -613,6 +870,45 @@ export interface components {
             /** @description Its site. */
             site: string;
         };
+        /**
+         * @description An OpenFlow datapath id.
+         * @example 0000000000000001
+         */
+        Dpid: string;
+        /** @description Frames lost for one reason. */
+        DropView: {
+            /**
+             * Format: int64
+             * @description How many.
+             */
+            frames: number;
+            /** @description The reason; the users' guide explains each. */
+            reason: string;
+        };
+        /**
+         * @description The DSCP outside a tunnel (RFC 2983): one for all packets, or `uniform`.
+         * @example 46
+         */
+        Dscp: string;
+        /** @description A controller that is called, or an address that controllers may call. */
+        EndpointView: {
+            /** @description Auxiliary connections that stand. */
+            auxiliary: number;
+            last_error?: components["schemas"]["TroubleView"] | null;
+            /** @description Its role: `equal`, `master` or `slave`. */
+            role?: string | null;
+            /**
+             * Format: int64
+             * @description Since when, in nanoseconds since 1970.
+             */
+            since_ns: number;
+            /** @description `resolving`, `connecting`, `tls-handshake`, `hello`, `connected`, `waiting` (for the next attempt) or `listening`. */
+            state: string;
+            /** @description As it is configured. */
+            target: string;
+            /** @description OpenFlow version agreed on, of a controller that is connected. */
+            version?: string | null;
+        };
         /** @description The body of every answer that is an error. */
         ErrorBody: {
             /** @description What, at which step, why, and what to do. */
@@ -636,6 +932,11 @@ export interface components {
             command: string[];
             terminal?: components["schemas"]["Window"] | null;
         };
+        /**
+         * @description What a switch does with packets that no rule matches while no controller is connected (OpenFlow 1.3.5 §6.4).
+         * @enum {string}
+         */
+        FailMode: "standalone" | "secure";
         /** @description An error for people. */
         Fault: {
             at?: components["schemas"]["Location"] | null;
@@ -648,6 +949,155 @@ export interface components {
             /** @description What it is about: `switch sw0`, `port guest1 of switch sw0`. */
             thing: string;
         };
+        /**
+         * @description Who may read, write and execute a file (chmod(1)).
+         * @example 0660
+         */
+        FileMode: string;
+        /**
+         * @description How a flow shows outside of its tunnel, beside the UDP source port.
+         * @enum {string}
+         */
+        FlowId: "underlay" | "dscp" | "tos";
+        /** @description A rule, whole as text and in parts. */
+        FlowLine: {
+            /** @description What it does. */
+            actions: string;
+            /**
+             * Format: int64
+             * @description Their bytes.
+             */
+            bytes: number;
+            /** @description Its cookie; text, for JavaScript and others round numbers above 2⁵³. */
+            cookie: components["schemas"]["Cookie"];
+            /**
+             * Format: double
+             * @description Seconds since it was added.
+             */
+            duration_s: number;
+            /**
+             * Format: int32
+             * @description Seconds after which it goes; 0: never.
+             */
+            hard_timeout_s: number;
+            /**
+             * Format: int32
+             * @description Seconds without a packet after which it goes; 0: never.
+             */
+            idle_timeout_s: number;
+            /** @description What it matches. */
+            match: string;
+            /**
+             * Format: int64
+             * @description Packets that it matched.
+             */
+            packets: number;
+            /**
+             * Format: int32
+             * @description Its priority.
+             */
+            priority: number;
+            /**
+             * Format: int32
+             * @description Its table.
+             */
+            table: number;
+            /** @description As `ovs-ofctl dump-flows` prints it. */
+            text: string;
+        };
+        /** @description The rules of a switch, as an addition has them. */
+        FlowsView: {
+            /** @description Each rule, in no particular order. */
+            flows: components["schemas"]["FlowLine"][];
+        };
+        /**
+         * @description Who carries a tunnel's packets between its port and the network.
+         * @enum {string}
+         */
+        Forwarding: "kernel" | "own";
+        /** @description What suiro forwards itself of a tunnel's packets. */
+        ForwardingView: {
+            /** @description Why packets go through the kernel now, if they do. */
+            hindrance?: string | null;
+            /**
+             * Format: int64
+             * @description Packets that left past the kernel.
+             */
+            past: number;
+            /**
+             * Format: int64
+             * @description Packets that left through the kernel, which had to find the way, or to refuse them.
+             */
+            through: number;
+        };
+        /** @description Why a connection was given up. */
+        FrontEndErrorView: {
+            /** @description What happened. */
+            cause: string;
+            /**
+             * Format: int64
+             * @description How many connections were given up since the port was opened.
+             */
+            count: number;
+            /** @description What to do. */
+            remedy: string;
+        };
+        /** @description The guest of a vhost-user port. */
+        FrontEndView: {
+            /**
+             * Format: int64
+             * @description Seconds since the front-end connected.
+             */
+            connected_s?: number | null;
+            /** @description Features that driver and suiro agreed on. */
+            features: string[];
+            last_error?: components["schemas"]["FrontEndErrorView"] | null;
+            /** @description The guest's memory, largest region first. */
+            memory: components["schemas"]["MemoryView"][];
+            /** @description Features that front-end and suiro agreed on. */
+            protocol_features: string[];
+            /** @description `split` or `packed`, once driver and suiro have agreed. */
+            ring_kind?: string | null;
+            /** @description Rings: two for each queue pair. */
+            rings: components["schemas"]["RingView"][];
+            /** @description Whether suiro listens on it. */
+            server: boolean;
+            /** @description The socket shared with its front-end. */
+            socket: components["schemas"]["SocketPath"];
+            /** @description `waiting` for a front-end, `connected`, or `ready`: the driver takes frames, and the switch sends it some. */
+            state: string;
+            /** @description Why there is no front-end, if there is none. */
+            waits_for?: string | null;
+        };
+        /**
+         * @description A group of the host, by name or number.
+         * @example kvm
+         */
+        GroupName: string;
+        /** @description A group and its counters. */
+        GroupView: {
+            /**
+             * Format: int32
+             * @description Its number.
+             */
+            group_id: number;
+            /** @description As `ovs-ofctl dump-group-stats` prints it. */
+            stats: string;
+            /** @description As `ovs-ofctl dump-groups` prints it. */
+            text: string;
+        };
+        /**
+         * @description How a guest is.
+         * @enum {string}
+         */
+        GuestCondition: "waiting" | "running" | "backing-off" | "ended";
+        /** @description A guest's interface: what the guest's side needs beside the port. */
+        GuestInterface: {
+            /** @description Addresses with the length of their prefixes, such as `10.0.0.1/24`. */
+            addresses?: string[];
+            /** @description Its name in the guest's namespace. */
+            name: string;
+        };
         /** @description Where a guest is. */
         GuestPlace: {
             host?: components["schemas"]["HostView"] | null;
@@ -657,6 +1107,94 @@ export interface components {
             node: string;
             /** @description The part that declares it there. */
             part: components["schemas"]["PartName"];
+        };
+        /** @description A guest of kind `process`, as a part declares it. */
+        GuestSpec: {
+            /** @description Program and arguments. None: the namespace alone is there, with its interfaces. */
+            command?: string[];
+            /**
+             * Format: int32
+             * @description Thousandths of a core that it may use; no bound when left out.
+             */
+            cpu_milli?: number | null;
+            /** @description Text of files that it finds in `/files`, by name. */
+            files?: {
+                [key: string]: string;
+            };
+            /** @description Names that it finds in `/etc/hosts`. */
+            hosts?: {
+                [key: string]: string[];
+            };
+            /** @description Its interfaces. Each is a TAP port of a switch of the part, which names it by `netns` and `interface`. */
+            interface?: components["schemas"]["GuestInterface"][];
+            /**
+             * Format: int64
+             * @description Bytes of memory that it may use; no bound when left out.
+             */
+            memory?: number | null;
+            /** @description Its name, unique in the part. */
+            name: string;
+            /** @description Its network namespace, a name. It is made with the guest and goes with it. */
+            netns: components["schemas"]["Netns"];
+            /**
+             * Format: int32
+             * @description Processes and threads that it may have; no bound when left out.
+             */
+            pids?: number | null;
+            /** @description When it is started again. */
+            restart?: components["schemas"]["Restart"];
+        };
+        /** @description What a guest's processes use, as its control groups count it; nothing where the host does not count it. */
+        GuestUse: {
+            /**
+             * Format: int64
+             * @description Processor time, in microseconds.
+             */
+            cpu_us?: number | null;
+            /**
+             * Format: int64
+             * @description Memory, in bytes.
+             */
+            memory?: number | null;
+            /**
+             * Format: int64
+             * @description Processes and threads.
+             */
+            pids?: number | null;
+            /**
+             * Format: int64
+             * @description How many periods ended with its share used up.
+             */
+            throttled?: number | null;
+        };
+        /** @description A guest. */
+        GuestView: {
+            /** @description How it is. */
+            condition: components["schemas"]["GuestCondition"];
+            fault?: components["schemas"]["Fault"] | null;
+            /** @description How it ended last. */
+            last_end?: string | null;
+            /** @description The part that declares it; `file` is the configuration file. */
+            part: string;
+            /**
+             * Format: int32
+             * @description The process that holds it, as the host numbers it.
+             */
+            pid?: number | null;
+            /**
+             * Format: int64
+             * @description How often its command was started again.
+             */
+            restarts: number;
+            /**
+             * Format: int64
+             * @description Since when, in nanoseconds since 1970.
+             */
+            since_ns: number;
+            /** @description As it is wanted, without the text of its files. */
+            spec: components["schemas"]["GuestSpec"];
+            /** @description What its processes use. */
+            uses: components["schemas"]["GuestUse"];
         };
         /**
          * @description What happened to an object.
@@ -670,6 +1208,11 @@ export interface components {
             /** @description The socket of the node's API. */
             socket: string;
         };
+        /**
+         * @description A network interface's name, by the kernel's rule (`dev_valid_name`): at most 15 bytes, no slash, colon or space.
+         * @example eth0
+         */
+        IfName: string;
         /** @description A host asks to become a node of the domain. */
         JoinRequest: {
             /** @description Which node. */
@@ -718,6 +1261,46 @@ export interface components {
              */
             until_s: number;
         };
+        /**
+         * @description A file of a tunnel's keys.
+         * @example /etc/suiro/tun0.keys
+         */
+        KeyPath: string;
+        /** @description How long frames stayed at a switch, or at a node, by what they waited for. */
+        Latencies: {
+            /** @description Of those that another worker handed over, or that waited for a move: from the beginning of the round that received them. */
+            handed: components["schemas"]["Latency"];
+            /** @description Of those that left by the worker that received them: from the beginning of its round until the round's frames had all left, or waited in queues. */
+            received: components["schemas"]["Latency"];
+        };
+        /** @description How long frames stayed somewhere. */
+        Latency: {
+            /** @description By time, those that have frames: four of each power of two, from 128 ns to 1.07 s. */
+            buckets: components["schemas"]["LatencyBucket"][];
+            /**
+             * Format: int64
+             * @description All of their times.
+             */
+            sum_ns: number;
+        };
+        /** @description Frames that stayed for so long. */
+        LatencyBucket: {
+            /**
+             * Format: int64
+             * @description Where it ends; absent: it has no end.
+             */
+            below_ns?: number | null;
+            /**
+             * Format: int64
+             * @description How many.
+             */
+            frames: number;
+            /**
+             * Format: int64
+             * @description From where it begins, in nanoseconds.
+             */
+            from_ns: number;
+        };
         /** @description A link of a slice, as probes find it. */
         LinkView: {
             /** @description The nodes that it goes by, from its first end to its second. */
@@ -762,6 +1345,65 @@ export interface components {
             /** @description Its last lines. */
             text: string;
         };
+        /**
+         * @description An Ethernet address that one interface can have: not a group address, not zero.
+         * @example 02:00:00:00:00:01
+         */
+        Mac: string;
+        /** @description A station that a switch has learned. */
+        MacView: {
+            /**
+             * Format: int32
+             * @description Seconds since its last frame; at 300 it is forgotten.
+             */
+            age_s: number;
+            /** @description Its address, such as `02:00:00:00:00:01`. */
+            mac: string;
+            /**
+             * Format: int32
+             * @description Number of the port behind which it is.
+             */
+            port: number;
+            /** @description Name of that port; none if it is gone. */
+            port_name?: string | null;
+            /**
+             * Format: int32
+             * @description VLAN id; 0 for untagged frames.
+             */
+            vlan: number;
+        };
+        /** @description A region of a guest's memory. */
+        MemoryView: {
+            /**
+             * Format: int64
+             * @description Bytes.
+             */
+            bytes: number;
+            /**
+             * Format: int64
+             * @description First guest physical address.
+             */
+            guest_address: number;
+            /** @description Whether the front-end took it away while it was in use. */
+            withdrawn: boolean;
+        };
+        /** @description A meter and its counters. */
+        MeterView: {
+            /**
+             * Format: int32
+             * @description Its number.
+             */
+            meter_id: number;
+            /** @description As `ovs-ofctl meter-stats` prints it. */
+            stats: string;
+            /** @description As `ovs-ofctl dump-meters` prints it. */
+            text: string;
+        };
+        /**
+         * @description A network namespace: a name under `/run/netns`, or a path such as `/proc/1234/ns/net`.
+         * @example guest1
+         */
+        Netns: string;
         /** @description A token as it is shown once. */
         NewToken: {
             /** @description The token. */
@@ -822,6 +1464,16 @@ export interface components {
             /** @description The password, 12 to 256 bytes. */
             password: string;
         };
+        /**
+         * @description The other end of a vlink: switch and port.
+         * @example sw1:to-sw0
+         */
+        Peer: string;
+        /**
+         * @description The SHA-256 fingerprint of one certificate, as `openssl x509 -noout -fingerprint -sha256` prints it.
+         * @example sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
+         */
+        Pin: string;
         /** @description What a declaration would change, or has changed. */
         PlanView: {
             /** @description Objects that change. */
@@ -849,6 +1501,226 @@ export interface components {
             /** @description The object: `link a`. */
             thing: string;
         };
+        /** @description A port's counters. */
+        PortCountersView: {
+            /**
+             * Format: int64
+             * @description Their bytes.
+             */
+            rx_bytes: number;
+            /** @description Frames offered that did not get in. */
+            rx_drops: components["schemas"]["DropView"][];
+            /**
+             * Format: int64
+             * @description Frames into the switch.
+             */
+            rx_frames: number;
+            /**
+             * Format: int64
+             * @description Their bytes.
+             */
+            tx_bytes: number;
+            /** @description Frames that did not get out. */
+            tx_drops: components["schemas"]["DropView"][];
+            /**
+             * Format: int64
+             * @description Frames out of the switch.
+             */
+            tx_frames: number;
+        };
+        /**
+         * @description The kinds of port.
+         * @enum {string}
+         */
+        PortKind: "tap" | "af_packet" | "af_xdp" | "vlink" | "vhost-user" | "vxlan";
+        /**
+         * @description A port's name, unique in its switch. 15 bytes, as OpenFlow carries it (`OFP_MAX_PORT_NAME_LEN` with its NUL).
+         *
+         *     None is a number or a word that says a port in rules: `output:2` would mean port number 2, not the port called 2.
+         * @example guest1
+         */
+        PortName: string;
+        PortNumber: number | string;
+        /** @description A queue that packets wait in which leave by a port. */
+        PortQueueView: {
+            /**
+             * Format: int64
+             * @description Nanoseconds since it counts; 0 while the port is not open.
+             */
+            age_ns: number;
+            /**
+             * Format: int32
+             * @description Its number.
+             */
+            id: number;
+            max_rate?: components["schemas"]["Rate"] | null;
+            min_rate?: components["schemas"]["Rate"] | null;
+            /**
+             * Format: int64
+             * @description Their bytes.
+             */
+            tx_bytes: number;
+            /**
+             * Format: int64
+             * @description Frames that did not leave: too many, or the port dropped them.
+             */
+            tx_errors: number;
+            /**
+             * Format: int64
+             * @description Frames that left.
+             */
+            tx_frames: number;
+            /** @description How long frames waited in it that had to wait, from the beginning of their round. */
+            wait?: components["schemas"]["Latency"];
+            /**
+             * Format: int64
+             * @description Frames that wait now.
+             */
+            waiting: number;
+        };
+        /** @description A port as a user wants it. Each kind has keys of its own. */
+        PortSpec: {
+            dscp?: components["schemas"]["Dscp"] | null;
+            encrypt?: components["schemas"]["KeyPath"] | null;
+            flow_id?: components["schemas"]["FlowId"] | null;
+            forwarding?: components["schemas"]["Forwarding"] | null;
+            group?: components["schemas"]["GroupName"] | null;
+            /** @description Leave the interface to the host, too: its own stack receives every frame as well (`af_packet`, `af_xdp`). */
+            host?: boolean | null;
+            interface?: components["schemas"]["IfName"] | null;
+            key?: components["schemas"]["TunnelKey"] | null;
+            local?: components["schemas"]["Addresses"] | null;
+            mac?: components["schemas"]["Mac"] | null;
+            mode?: components["schemas"]["FileMode"] | null;
+            /** @description Lower the MSS that TCP offers, both ways, to what the path carries (`vxlan`). */
+            mss_clamp?: boolean | null;
+            /**
+             * Format: int32
+             * @description MTU to set, of vhost-user ports the most that a guest may be told; nothing is set when left out
+             */
+            mtu?: number | null;
+            name?: components["schemas"]["PortName"] | null;
+            netns?: components["schemas"]["Netns"] | null;
+            number?: components["schemas"]["PortNumber"] | null;
+            /** @description Checksum of the outer UDP header; off: none is sent, nor asked for over IPv6 (`vxlan`). */
+            outer_checksum?: boolean | null;
+            owner?: components["schemas"]["UserName"] | null;
+            peer?: components["schemas"]["Peer"] | null;
+            /** @description Queues that packets wait in which leave by the port; one for all when left out */
+            queue?: components["schemas"]["QueueSpec"][];
+            /**
+             * Format: int32
+             * @description Receive queues; one when left out (`tap`, `af_packet`, `vxlan`). Receive queues; all that the interface has when left out (`af_xdp`). Most queue pairs; one when left out (`vhost-user`).
+             */
+            queues?: number | null;
+            rate?: components["schemas"]["Rate"] | null;
+            remote?: components["schemas"]["Remote"] | null;
+            seal_core?: components["schemas"]["SealCore"] | null;
+            /** @description Listen on the socket; without it suiro calls, and guests outlive its restarts (`vhost-user`). */
+            server?: boolean | null;
+            socket?: components["schemas"]["SocketPath"] | null;
+            /** @description Take the interface even where the host uses it: it loses its addresses and routes there (`af_packet`, `af_xdp`). */
+            take_over?: boolean | null;
+            /**
+             * Format: int32
+             * @description TTL or hop limit outside; 64 when left out (`vxlan`).
+             */
+            ttl?: number | null;
+            /** @description Kind of port */
+            type: components["schemas"]["PortKind"];
+            /**
+             * Format: int32
+             * @description UDP port of both ends; 4789 when left out (`vxlan`).
+             */
+            udp_port?: number | null;
+            xdp_mode?: components["schemas"]["XdpMode"] | null;
+        };
+        /** @description A port. */
+        PortView: {
+            /** @description Whether it is wanted up. */
+            admin_up: boolean;
+            /** @description Whether a frame sent now would reach a peer. */
+            carrier: boolean;
+            /** @description Its counters. */
+            counters: components["schemas"]["PortCountersView"];
+            fault?: components["schemas"]["Fault"] | null;
+            forwarding?: components["schemas"]["ForwardingView"] | null;
+            guest?: components["schemas"]["FrontEndView"] | null;
+            interface?: components["schemas"]["IfName"] | null;
+            mac?: components["schemas"]["Mac"] | null;
+            /** @description How frames are exchanged. */
+            mode: string;
+            /**
+             * Format: int32
+             * @description Its MTU; 0 when it has none.
+             */
+            mtu: number;
+            /** @description Its name. */
+            name: components["schemas"]["PortName"];
+            netns?: components["schemas"]["Netns"] | null;
+            /** @description Which faster door is missing and why, and what was changed on the interface. */
+            notes: string[];
+            /**
+             * Format: int32
+             * @description Its OpenFlow number; 4294967294 is the switch's local port.
+             */
+            number: number;
+            /** @description `file` or `api`: who made it. */
+            origin: string;
+            peer?: components["schemas"]["Peer"] | null;
+            /** @description What packets wait in that leave by it, by number. */
+            queue: components["schemas"]["PortQueueView"][];
+            /** @description Which cores serve its receive queues. */
+            queues: components["schemas"]["QueueView"][];
+            rate?: components["schemas"]["Rate"] | null;
+            /** @description The SAs of a tunnel that is encrypted. */
+            sas?: components["schemas"]["SaView"][];
+            sealing?: components["schemas"]["SealingView"] | null;
+            spec?: components["schemas"]["PortSpec"] | null;
+            /**
+             * Format: int32
+             * @description Mbit/s; 0 when unknown.
+             */
+            speed_mbps: number;
+            /** @description Its switch. */
+            switch: components["schemas"]["SwitchName"];
+            /** @description Its kind. */
+            type: components["schemas"]["PortKind"];
+            /** @description Whether its interface is up. */
+            up: boolean;
+        };
+        /**
+         * @description A version of OpenFlow, as users write it: `1.0` or `1.3`.
+         * @example 1.3
+         */
+        Protocol: string;
+        /** @description A queue of a port. */
+        QueueSpec: {
+            /**
+             * Format: int32
+             * @description Its number, which `set_queue` names; 0 is where packets go for which no queue was chosen.
+             */
+            id: number;
+            max_rate?: components["schemas"]["Rate"] | null;
+            min_rate?: components["schemas"]["Rate"] | null;
+        };
+        /** @description Which core serves a receive queue. */
+        QueueView: {
+            /** @description The core. */
+            core: number;
+            /** @description The queue. */
+            queue: number;
+        };
+        /**
+         * @description A rate, 1k to 1T. Read from text or from an integer, shown as the shortest text that means exactly it.
+         * @example 100M
+         */
+        Rate: string;
+        /**
+         * @description A tunnel's other end: its addresses, or `flow`: each frame's own, in its OpenFlow field `tun_dst`.
+         * @example 192.0.2.2
+         */
+        Remote: string;
         /** @description A node asks for its next certificate. */
         RenewRequest: {
             /** @description A certificate signing request (PKCS #10) in PEM form. Only its key is used. */
@@ -881,10 +1753,42 @@ export interface components {
             strays?: components["schemas"]["StrayView"][];
         };
         /**
+         * @description When a guest that has ended is started again.
+         * @enum {string}
+         */
+        Restart: "always" | "on-failure" | "never";
+        /**
          * Format: int64
          * @description Where a reader of events is: the number of the last one that it has.
          */
         Revision: number;
+        /** @description A ring. */
+        RingView: {
+            /**
+             * Format: int32
+             * @description Buffers of the driver that suiro has not taken yet: frames of an `rx` ring, room in a `tx` ring.
+             */
+            available: number;
+            /** @description The core that serves it; of `tx` rings any may. */
+            core?: number | null;
+            /** @description `tx`: suiro sends to the guest by it; `rx`: the guest sends. */
+            direction: string;
+            /** @description Whether the driver enabled it. */
+            enabled: boolean;
+            /** @description Its queue pair. */
+            pair: number;
+            /** @description Of `tx` rings, once long frames went by them, on processors where it matters: `near` if the guest's core was found to share a cache with suiro's, `far` if not; what is long goes to it through memory then. */
+            reach?: string | null;
+            /**
+             * Format: int32
+             * @description Descriptors; 0 before the front-end said it.
+             */
+            size: number;
+            /** @description `running`, `idle`, `disabled` (what the guest sends is discarded) or `stopped`. */
+            state: string;
+            /** @description What an idle ring waits for, or why it was stopped. */
+            why?: string | null;
+        };
         /**
          * @description What a user may do.
          * @enum {string}
@@ -902,6 +1806,61 @@ export interface components {
              * @description What of it is promised to nobody.
              */
             free: number;
+        };
+        /**
+         * @description What becomes of flows, groups and meters when a switch goes from its controllers to itself, or back.
+         * @enum {string}
+         */
+        Rules: "keep" | "flush";
+        /** @description A security association of an encrypted tunnel (ESP). */
+        SaView: {
+            /**
+             * Format: int64
+             * @description Packets refused because they were changed, or are of another key.
+             */
+            bad_icv: number;
+            /** @description `out` or `in`. */
+            direction: string;
+            /**
+             * Format: int64
+             * @description Packets refused because they were cut short or held something else.
+             */
+            malformed: number;
+            /**
+             * Format: int64
+             * @description Packets sealed or opened since it came into use.
+             */
+            packets: number;
+            /**
+             * Format: int64
+             * @description Packets refused because they were there before, or are too old to know.
+             */
+            replayed: number;
+            /**
+             * Format: int64
+             * @description The next sequence number to be sent, or the highest received.
+             */
+            sequence: number;
+            /**
+             * Format: int32
+             * @description Its security parameters index.
+             */
+            spi: number;
+        };
+        SealCore: number | string;
+        /** @description Where an encrypted tunnel seals. */
+        SealingView: {
+            /** @description The core of a thread of its own; `null`: each packet where its frame is forwarded. */
+            core?: number | null;
+            /** @description Packets that they could not send, though their frames were counted as sent. */
+            lost: components["schemas"]["DropView"][];
+            /**
+             * Format: int64
+             * @description Packets that threads of its own have sealed and sent.
+             */
+            packets: number;
+            /** @description Why there. */
+            why: string;
         };
         /** @description A stretch of underlay between two sites. */
         SegmentView: {
@@ -963,17 +1922,43 @@ export interface components {
                 [key: string]: components["schemas"]["SiteView"];
             };
         };
+        /** @description A packet's way over one node. Switches have the slice's names; what lies between them is told as the link that it is. */
+        SliceLeg: {
+            /** @description What it comes by: `link a`; none for the first leg. */
+            by?: string | null;
+            /** @description Where it comes in: `s1:2`. */
+            entry: string;
+            fault?: components["schemas"]["Fault"] | null;
+            /** @description The node. */
+            node: string;
+            /** @description Where it goes on to from there, one for each exit. */
+            onward?: components["schemas"]["SliceOnward"][];
+            why?: components["schemas"]["WhyAnswer"] | null;
+        };
+        /** @description Where a packet goes on to. */
+        SliceOnward: {
+            /** @description What it goes by: `link a`, `port eth0 of guest h1`, `external lab`. */
+            by: string;
+            /** @description The port that it leaves by: `s1:2`. */
+            from: string;
+            /** @description On which node. */
+            node: string;
+            /** @description What is at its other end: `s2:1`, `h1:eth0`. */
+            to: string;
+        };
         /**
          * @description How far a slice is.
          * @enum {string}
          */
-        SliceState: "building" | "proving" | "ready" | "degraded" | "deleting";
+        SliceState: "scheduled" | "building" | "proving" | "ready" | "degraded" | "deleting";
         /** @description A slice. */
         SliceView: {
             /** @description Which of the domain's externals each of its own uses. */
             externals?: {
                 [key: string]: string;
             };
+            /** @description When it begins, as its file says; at once, otherwise. */
+            from?: string | null;
             /**
              * Format: int64
              * @description How often it has changed.
@@ -1007,6 +1992,24 @@ export interface components {
             /** @description What is waited for. */
             waits_for: components["schemas"]["Fault"][];
         };
+        /** @description What would become of a packet now in a slice: on each node that it comes to, and by which links it goes on. */
+        SliceWhy: {
+            /** @description Its way: a leg for each time that it comes to a node. */
+            legs: components["schemas"]["SliceLeg"][];
+            /** @description What comes of it in the end. */
+            verdict: components["schemas"]["WhyVerdict"];
+        };
+        /**
+         * @description A Unix socket's file. `sun_path` holds 108 bytes with its NUL (unix(7)).
+         * @example /run/suiro/vm1.sock
+         */
+        SocketPath: string;
+        /**
+         * @description What a switch's controllers may do with the steering of their host (`docs/reference/openflow-extension.md`). Its cores are nobody's in
+         *     particular, so each switch must be let.
+         * @enum {string}
+         */
+        SteeringAccess: "off" | "read" | "program";
         /** @description Probes that come to a node where their link has no end: they pass by on their way, or it leads astray. */
         StrayView: {
             /** @description The node that sends them. */
@@ -1018,6 +2021,127 @@ export interface components {
             /** @description The part of the link that they are of. */
             part: string;
         };
+        /**
+         * @description A switch's name. It becomes a file name (`<name>.mgmt`), so it is short and has no slash.
+         * @example sw0
+         */
+        SwitchName: string;
+        /** @description A switch. */
+        SwitchView: {
+            /** @description Whether it forwards by itself now: standalone, and no controller is there. */
+            alone: boolean;
+            /**
+             * Format: int32
+             * @description Auxiliary connections wanted to each controller.
+             */
+            aux: number;
+            /** @description OpenFlow connections. */
+            connections: components["schemas"]["ConnectionView"][];
+            /** @description Controllers to connect to. */
+            controllers: string[];
+            /** @description Its datapath id. */
+            dpid: components["schemas"]["Dpid"];
+            /** @description Frames lost, by reason, its ports' included. */
+            drops: components["schemas"]["DropView"][];
+            /**
+             * Format: int32
+             * @description Seconds of silence before an echo is asked for.
+             */
+            echo_interval_s: number;
+            /** @description What each of both is doing. */
+            endpoints: components["schemas"]["EndpointView"][];
+            /**
+             * Format: int32
+             * @description Seconds without a controller before a standalone switch forwards by itself.
+             */
+            fail_after_s: number;
+            /** @description What happens to unmatched packets without a controller. */
+            fail_mode: components["schemas"]["FailMode"];
+            fault?: components["schemas"]["Fault"] | null;
+            /**
+             * Format: int32
+             * @description Its rules.
+             */
+            flows: number;
+            /** @description How long frames stayed that came in here, since the switch was made. */
+            latency?: components["schemas"]["Latencies"];
+            /** @description Addresses it waits for controllers on. */
+            listen: string[];
+            /** @description Its management socket, for ovs-ofctl. */
+            management: string;
+            /**
+             * Format: int32
+             * @description Copies a second beyond those that each frame may make.
+             */
+            max_copies_per_s?: number;
+            /**
+             * Format: int32
+             * @description Copies a second that floods of each port may cause (storm control); none: no bound.
+             */
+            max_flood_copies_per_s?: number | null;
+            /**
+             * Format: int32
+             * @description Most packets a second sent to controllers.
+             */
+            max_packet_in_per_s: number;
+            /** @description Its name. */
+            name: components["schemas"]["SwitchName"];
+            /** @description What becomes of the rules when a controller comes and none was there. */
+            on_reconnect: components["schemas"]["Rules"];
+            /** @description What becomes of the rules when a standalone switch begins to forward by itself. */
+            on_standalone: components["schemas"]["Rules"];
+            /** @description `file` or `api`: who made it. */
+            origin: string;
+            /**
+             * Format: int64
+             * @description Frames sent to controllers.
+             */
+            packet_ins: number;
+            /**
+             * Format: int64
+             * @description Frames sent by controllers.
+             */
+            packet_outs: number;
+            /** @description Its ports. */
+            ports: number;
+            /** @description OpenFlow versions that it speaks. */
+            protocols: components["schemas"]["Protocol"][];
+            session_netns?: components["schemas"]["Netns"] | null;
+            /** @description What its controllers may do with the host's steering. */
+            steering: components["schemas"]["SteeringAccess"];
+            /** @description Tables of its pipeline: all that suiro has, unless a controller has taken some out. */
+            tables: number;
+            tls?: components["schemas"]["TlsSpec"] | null;
+        };
+        /** @description Our certificate, its key, and whom we trust. PEM files; a changed file is used from the next connection on. */
+        TlsSpec: {
+            /** @description Certificates of the authorities that sign our peers' certificates. */
+            ca: string;
+            /** @description Our certificate, followed by those of intermediate authorities. */
+            certificate: string;
+            /** @description Its private key, not encrypted. */
+            key: string;
+            /** @description If any: of the peers that the authorities vouch for, only those with one of these certificates. */
+            pins?: components["schemas"]["Pin"][];
+        };
+        /** @description What last went wrong at an endpoint. */
+        TroubleView: {
+            /**
+             * Format: int64
+             * @description When, in nanoseconds since 1970.
+             */
+            at_ns: number;
+            /** @description Why. */
+            cause: string;
+            /** @description What to do. */
+            remedy: string;
+        };
+        TunnelKey: number | string;
+        /**
+         * @description A user of the host, by name or number.
+         * @example libvirt-qemu
+         */
+        UserName: string;
         /** @description A user that is wished for. */
         UserSpec: {
             /**
@@ -1078,6 +2202,219 @@ export interface components {
             /** @description What is wrong with it. */
             why?: string | null;
         };
+        /** @description What would become of the packet now. */
+        WhyAnswer: {
+            /** @description What was not said of it and was taken to be so. */
+            assumed?: string[];
+            /**
+             * Format: int32
+             * @description Its bytes, from the Ethernet header on.
+             */
+            bytes: number;
+            /** @description Why it or copies of it are lost. */
+            drops: components["schemas"]["WhyDrop"][];
+            /** @description Where it or copies of it leave the node. */
+            exits: components["schemas"]["WhyExit"][];
+            /** @description The packet, as a match. */
+            packet: string;
+            /** @description Who processes it. */
+            place: components["schemas"]["WhyPlace"];
+            /** @description Its way, step by step. */
+            steps: components["schemas"]["WhyStep"][];
+            /** @description What comes of it in the end. */
+            verdict: components["schemas"]["WhyVerdict"];
+            /** @description How real packets of its flow are found. */
+            watch: components["schemas"]["WhyWatch"];
+        };
+        /** @description What a frame costs workers: the mean of all frames since the node began. */
+        WhyCost: {
+            /**
+             * Format: int64
+             * @description Cycles in the tables.
+             */
+            cycles_pipeline: number;
+            /**
+             * Format: int64
+             * @description Cycles of the timestamp counter to receive a frame.
+             */
+            cycles_rx: number;
+            /**
+             * Format: int64
+             * @description Cycles to send it.
+             */
+            cycles_tx: number;
+            /**
+             * Format: int64
+             * @description Frames that it was measured of.
+             */
+            frames: number;
+            /**
+             * Format: int64
+             * @description All of that in nanoseconds.
+             */
+            ns: number;
+        };
+        /** @description A field in which a packet differs from a rule. */
+        WhyDifference: {
+            /**
+             * @description The field.
+             * @example tp_dst
+             */
+            field: string;
+            /**
+             * @description What the packet has.
+             * @example 8080
+             */
+            packet: string;
+            /**
+             * @description What the rule wants.
+             * @example 80
+             */
+            rule: string;
+        };
+        /** @description A loss. */
+        WhyDrop: {
+            /** @description Where: `sw0 table 1`, `sw0 uplink tx`. */
+            at: string;
+            /** @description What that means here. */
+            cause: string;
+            /**
+             * @description The reason, as counters name it.
+             * @example no_match
+             */
+            reason: string;
+            /** @description What can be done. */
+            remedy: string;
+        };
+        /** @description A way out of the node. */
+        WhyExit: {
+            /**
+             * Format: int32
+             * @description Its bytes.
+             */
+            bytes: number;
+            /** @description How it looks then, as a match. */
+            packet: string;
+            /** @description By this port. */
+            port: string;
+            /**
+             * Format: int32
+             * @description Queue that a rule chose; 0: none.
+             */
+            queue: number;
+            /** @description The switch that it leaves. */
+            switch: string;
+            wait?: components["schemas"]["WhyWait"] | null;
+        };
+        /** @description A rule that a packet nearly finds. */
+        WhyNear: {
+            /** @description What keeps the packet from it. */
+            differs: components["schemas"]["WhyDifference"][];
+            /** @description The rule. */
+            rule: components["schemas"]["WhyRule"];
+        };
+        /** @description Who processes a packet, and what that costs. */
+        WhyPlace: {
+            /** @description Cores of the workers that look after the port that it comes in by. */
+            cores: number[];
+            cost?: components["schemas"]["WhyCost"] | null;
+            /** @description What can be done about that. */
+            remedy?: string | null;
+            /** @description `worker`, or the rung past it on which its flow is. */
+            rung: string;
+            /** @description Why there. */
+            rung_why: string;
+            /** @description What steering says: the flow's core, and why; left out where its switch is not steered. */
+            steering?: string | null;
+        };
+        /** @description A packet to ask about: a flow, as Open vSwitch's `ofproto/trace` takes it, or its bytes. */
+        WhyQuestion: {
+            /**
+             * @description What its headers say, and the port that it comes in by. Beside bytes: the port, and by which tunnel it came.
+             * @example in_port=vm1,tcp,nw_src=10.0.0.5,nw_dst=10.0.1.8,tp_src=40000,tp_dst=80
+             */
+            flow: string;
+            /**
+             * Format: int32
+             * @description Bytes of payload of each piece that a large segment is cut into; left out for a packet that is none.
+             */
+            gso?: number | null;
+            /**
+             * Format: int32
+             * @description Its length in bytes, from the Ethernet header on; as long as its headers if left out.
+             */
+            len?: number | null;
+            /** @description Its bytes, hexadecimal, from the Ethernet header on. */
+            packet?: string | null;
+        };
+        /** @description A rule on a packet's way. */
+        WhyRule: {
+            /** @description What it does. */
+            actions: string;
+            /** @description Its cookie. */
+            cookie: components["schemas"]["Cookie"];
+            /** @description What it matches; empty for everything. */
+            match: string;
+            /**
+             * Format: int64
+             * @description Packets that found it so far.
+             */
+            packets: number;
+            /**
+             * Format: int32
+             * @description Its priority.
+             */
+            priority: number;
+        };
+        /** @description A step of a packet's way. */
+        WhyStep: {
+            /** @description Where: `vm1 rx`, `table 0`, `meter 5`, `uplink tx`. */
+            at: string;
+            /**
+             * Format: int32
+             * @description Links between switches behind it.
+             */
+            hops: number;
+            /** @description Rules that it nearly finds instead, the nearest first. */
+            nearly?: components["schemas"]["WhyNear"][];
+            /**
+             * Format: int64
+             * @description How many rules it might have found instead.
+             */
+            others?: number | null;
+            rule?: components["schemas"]["WhyRule"] | null;
+            /** @description The switch. */
+            switch: string;
+            /** @description What happens there. */
+            what: string;
+        };
+        /**
+         * @description What comes of a packet.
+         * @enum {string}
+         */
+        WhyVerdict: "leaves" | "controller" | "dropped" | "storm";
+        /** @description Queues of a port at one moment. */
+        WhyWait: {
+            max_rate?: components["schemas"]["Rate"] | null;
+            min_rate?: components["schemas"]["Rate"] | null;
+            rate?: components["schemas"]["Rate"] | null;
+            /**
+             * Format: int64
+             * @description Frames that wait in the queue now.
+             */
+            waiting: number;
+        };
+        /** @description How the real packets of a flow are found by a capture. */
+        WhyWatch: {
+            /** @description Where they come in: `sw0:vm1 rx`. */
+            entry: string;
+            /** @description What they have in common all the way, as a match. */
+            match: string;
+            /** @description Where they are foretold to be seen: `sw0:vm2 tx`, `sw0 drop=by_rule`. */
+            seen: string[];
+            /** @description Switches on their way, tunnels' outside left out. */
+            switches: string[];
+        };
         /** @description The size of a terminal, in characters. */
         Window: {
             /**
@@ -1091,6 +2428,11 @@ export interface components {
              */
             rows: number;
         };
+        /**
+         * @description Which XDP attachment a port may use.
+         * @enum {string}
+         */
+        XdpMode: "auto" | "zero-copy" | "native" | "generic";
     };
     responses: never;
     parameters: never;
@@ -1116,6 +2458,64 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["AuditLine"][];
+                };
+            };
+            /** @description Refused */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    calendar: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What is promised when, by its beginning */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CalendarEntry"][];
+                };
+            };
+            /** @description Refused */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    icalendar: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A calendar (RFC 5545) */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/calendar": string;
                 };
             };
             /** @description Refused */
@@ -1813,6 +3213,87 @@ export interface operations {
             };
         };
     };
+    show_slice_guest: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The tenant */
+                tenant: string;
+                /** @description The slice */
+                slice: string;
+                /** @description The guest */
+                guest: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The guest */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GuestView"];
+                };
+            };
+            /** @description Refused */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    console: {
+        parameters: {
+            query?: {
+                /**
+                 * @description Lines.
+                 * @example 24
+                 */
+                rows?: number;
+                /**
+                 * @description Characters of a line.
+                 * @example 80
+                 */
+                columns?: number;
+            };
+            header?: never;
+            path: {
+                /** @description The tenant */
+                tenant: string;
+                /** @description The slice */
+                slice: string;
+                /** @description The guest */
+                guest: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The connection is a WebSocket */
+            101: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     exec_guest: {
         parameters: {
             query?: never;
@@ -2000,6 +3481,273 @@ export interface operations {
                 };
             };
             /** @description Refused */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    show_slice_switch: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The tenant */
+                tenant: string;
+                /** @description The slice */
+                slice: string;
+                /** @description The switch */
+                switch: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The switch */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SwitchView"];
+                };
+            };
+            /** @description Refused */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    list_slice_flows: {
+        parameters: {
+            query?: {
+                /**
+                 * @description Only rules at least as specific as this match, in the syntax of `ovs-ofctl dump-flows`.
+                 * @example table=0,ip
+                 */
+                filter?: string;
+                /**
+                 * @description At most so many, up to 1000. The switch says how many it has.
+                 * @example 500
+                 */
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                /** @description The tenant */
+                tenant: string;
+                /** @description The slice */
+                slice: string;
+                /** @description The switch */
+                switch: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Its rules, as many as were asked for */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FlowsView"];
+                };
+            };
+            /** @description Refused */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    list_slice_groups: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The tenant */
+                tenant: string;
+                /** @description The slice */
+                slice: string;
+                /** @description The switch */
+                switch: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Its groups */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GroupView"][];
+                };
+            };
+            /** @description Refused */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    list_slice_macs: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The tenant */
+                tenant: string;
+                /** @description The slice */
+                slice: string;
+                /** @description The switch */
+                switch: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Its stations */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MacView"][];
+                };
+            };
+            /** @description Refused */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    list_slice_meters: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The tenant */
+                tenant: string;
+                /** @description The slice */
+                slice: string;
+                /** @description The switch */
+                switch: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Its meters */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MeterView"][];
+                };
+            };
+            /** @description Refused */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    list_slice_ports: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The tenant */
+                tenant: string;
+                /** @description The slice */
+                slice: string;
+                /** @description The switch */
+                switch: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Its ports */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PortView"][];
+                };
+            };
+            /** @description Refused */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    why_slice: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The tenant */
+                tenant: string;
+                /** @description The slice */
+                slice: string;
+                /** @description The switch */
+                switch: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["WhyQuestion"];
+            };
+        };
+        responses: {
+            /** @description Its way */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SliceWhy"];
+                };
+            };
+            /** @description Refused: no such switch, or the packet is not said whole */
             "4XX": {
                 headers: {
                     [name: string]: unknown;

@@ -23,3 +23,5 @@ function parts(): string[] {
 
 export const place = new Place();
 export const toSlice = (slice: string) => `#/slices/${slice.split("/").map(encodeURIComponent).join("/")}`;
+export const toSwitch = (slice: string, name: string) => `${toSlice(slice)}/switches/${encodeURIComponent(name)}`;
+export const toGuest = (slice: string, name: string) => `${toSlice(slice)}/guests/${encodeURIComponent(name)}`;

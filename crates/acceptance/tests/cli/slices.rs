@@ -175,6 +175,120 @@ fn a_slices_file_becomes_guests_that_ping_over_three_sites_and_only_the_differen
 }
 
 #[test]
+fn a_switch_of_a_slice_shows_its_rules_and_a_packets_way_over_all_nodes_or_what_loses_it() {
+    if !privileged() {
+        return;
+    }
+    let domain = Domain::up('w');
+    let file = domain.file(SLICE);
+    domain.suiro(&["apply", "-f", &file, "--wait"]);
+    let shown = domain.suiro(&["slice", "switch", "red/demo", "s1"]);
+    for line in ["switch s1", "0000000000000001", " p1 ", " p2 "] {
+        assert!(shown.contains(line), "{line}:\n{shown}");
+    }
+    assert_eq!(domain.suiro(&["slice", "flows", "red/demo", "s1"]), "");
+
+    let packet = "in_port=1,icmp,nw_src=10.0.0.1,nw_dst=10.0.0.3,dl_src=02:00:00:00:00:01,dl_dst=ff:ff:ff:ff:ff:ff";
+    let way = domain.suiro(&["slice", "why", "red/demo", "s1", packet]);
+    for told in [
+        "AT s1:1, node t1",
+        "s1 p2 tx    by link a",
+        "GOES ON from s1:2 by link a to s2:2, node o1",
+        "AT s2:2 by link a, node o1",
+        "GOES ON from s2:3 by link b to s3:3, node s1",
+        "GOES ON from s3:1 by port eth0 of guest h3 to h3:eth0, node s1",
+        "ARRIVES",
+    ] {
+        assert!(way.contains(told), "{told}:\n{way}");
+    }
+    for hidden in ["tun_id", "vxlan", "192.0.2.", "red.demo", "K "] {
+        assert!(!way.contains(hidden), "{hidden}:\n{way}");
+    }
+
+    // A rule of the tenant's controller, as its switch has it at the far end.
+    let socket = format!("/run/suiro-{}/s1/run/api.sock", domain.name);
+    let mut node =
+        domain.command(&[suiro(), "flow", "add", "red.demo.s3", "priority=7,icmp,actions=drop"]);
+    let said = Said::of(node.env("SUIRO_API", &socket).output().unwrap());
+    assert_eq!(said.code, 0, "{}", said.err);
+    let flows = domain.suiro(&["slice", "flows", "red/demo", "s3", "icmp"]);
+    assert!(flows.contains("priority=7,icmp actions=drop"), "{flows}");
+    let said = domain.says(&["slice", "why", "red/demo", "s1", packet]);
+    assert_eq!(said.code, 4, "{}{}", said.out, said.err);
+    assert!(said.out.contains("DROPPED by_rule at s3 table 0"), "{}", said.out);
+
+    let said = domain.says(&["slice", "flows", "red/demo", "s1", "tabel=1"]);
+    assert!(said.code == 1 && said.err.contains("switch s1 of slice red/demo"), "{}", said.err);
+    let said = domain.says(&["slice", "switch", "red/demo", "s9"]);
+    assert!(said.code == 1 && said.err.contains("it has: s1, s2, s3"), "{}", said.err);
+}
+
+#[test]
+fn a_slice_begins_and_ends_at_its_times_over_a_restart_and_a_clash_says_when_it_would_fit() {
+    if !privileged() {
+        return;
+    }
+    let domain = Domain::up('t');
+    let now = || std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs() as i64;
+    let (from, until) = (now() + 3, now() + 12);
+    let at = |from: i64, until: i64| {
+        let times = format!("from: {}\nuntil: {}\nswitches:", moment(from), moment(until));
+        SLICE.replace("switches:", &times)
+    };
+    let file = domain.file(&at(from, until));
+    domain.suiro(&["apply", "-f", &file]);
+    let listed = domain.suiro(&["slice", "show", "red/demo"]);
+    assert!(listed.contains("slice red/demo: scheduled, generation 1"), "{listed}");
+    assert!(listed.contains(&format!("from {}", moment(from))), "{listed}");
+    let calendar = domain.suiro(&["slice", "calendar"]);
+    assert!(calendar.contains(&moment(until)), "{calendar}");
+    assert!(domain.suiro(&["slice", "calendar", "--ical"]).contains("SUMMARY:slice red/demo\r\n"));
+    let said = domain.says(&["slice", "switch", "red/demo", "s1"]);
+    assert!(said.code == 1 && said.err.contains("its time has not come"), "{}", said.err);
+
+    // All memory of a node for an hour, while the first slice has some of it; and when that is over.
+    let whole = |from: i64| {
+        let socket = format!("/run/suiro-{}/ctl/run/api.sock", domain.name);
+        let ask = ["-s", "--unix-socket", &socket, "http://control/v1/sites"];
+        let sites = Command::new("curl").args(ask).output().unwrap().stdout;
+        let sites: serde_json::Value = serde_json::from_slice(&sites).unwrap();
+        let all = sites["sites"]["tokyo"]["memory"]["all"].as_u64().unwrap() >> 20;
+        let named = at(from, from + 3600).replace("name: demo", "name: whole");
+        named.replace("h1: {kind: process,", &format!("h1: {{kind: process, memory: {all}M,"))
+    };
+    let other = domain.file(&whole(from));
+    let said = domain.says(&["apply", "-f", &other]);
+    assert_eq!(said.code, 1, "{}", said.out);
+    let fits = format!("from: {}, until: {}", moment(until), moment(until + 3600));
+    assert!(said.err.contains(&fits), "{fits}: {}", said.err);
+    let other = domain.file(&whole(until));
+    domain.suiro(&["apply", "-f", &other]);
+    domain.suiro(&["slice", "del", "red/whole", "--wait"]);
+
+    // The controller is away when the time comes, and when it is over.
+    domain.kill("ctl");
+    domain.lab("up");
+    let file = domain.file(&at(from, until));
+    domain.suiro(&["apply", "-f", &file, "--wait"]);
+    assert!((from..until).contains(&now()));
+    assert!(domain.pings("h1", "10.0.0.3"));
+    until_gone(&domain, until);
+}
+
+fn until_gone(domain: &Domain, until_s: i64) {
+    until("its time is over", || !domain.suiro(&["slice", "list"]).contains("red/demo"));
+    let now = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs() as i64;
+    assert!(now >= until_s, "{now} {until_s}");
+}
+
+/// A second as files say it.
+fn moment(unix_s: i64) -> String {
+    let date = ["-u", "-d", &format!("@{unix_s}"), "+%FT%TZ"];
+    let said = Said::of(Command::new("date").args(date).output().unwrap());
+    said.out.trim().to_owned()
+}
+
+#[test]
 fn guests_go_on_talking_while_controller_and_nodes_are_killed_and_come_back() {
     if !privileged() {
         return;

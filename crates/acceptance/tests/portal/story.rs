@@ -41,20 +41,26 @@ fn a_slice_by_mouse_is_planned_applied_proved_drawn_and_deleted_and_another_tena
         return;
     }
     let (lab, browser) = (Lab::up(), Browser::start());
-    let (alice, bob) = (browser.page(1280, 900), browser.page(1280, 900));
+    let (alice, bob, ops) =
+        (browser.page(1280, 900), browser.page(1280, 900), browser.page(1280, 900));
     let story = Story { lab: &lab, page: &alice, axe: axe() };
     story.signs_in();
     story.looks_around();
     story.brings_a_file();
     story.plans_and_applies();
+    story.looks_into_a_switch();
+    story.asks_what_becomes_of_a_packet();
+    story.works_in_a_guest();
     story.is_not_seen_by(&bob);
+    story.is_run_by(&ops);
     story.draws();
     story.is_warned_of_what_is_interrupted();
     story.runs_no_markup();
     story.is_read_by_everybody();
+    story.reserves();
     story.deletes_and_leaves();
     assert_eq!(alice.complaints(), [""; 0]);
-    assert_eq!(bob.complaints(), [""; 0]);
+    assert_eq!(ops.complaints(), [""; 0]);
 }
 
 /// What checks pages: `scripts/setup test` puts it beside what was built.
@@ -82,12 +88,12 @@ impl Story<'_> {
         if std::env::var_os("SUIRO_UPDATE").is_some() {
             // Not every machine that makes pictures has fonts of Japan.
             self.page.eval(
-                "document.querySelector('header button[lang]').hidden = true; scrollTo(0, 0)",
+                "document.querySelector('header button[lang]').style.visibility = 'hidden'; scrollTo(0, 0)",
             );
             self.page.until("scrollY === 0");
             let path = PathBuf::from(ROOT).join("docs/pictures").join(name);
             std::fs::write(path, self.page.picture()).unwrap();
-            self.page.eval("document.querySelector('header button[lang]').hidden = false");
+            self.page.eval("document.querySelector('header button[lang]').style.visibility = ''");
         }
     }
 
@@ -112,6 +118,8 @@ impl Story<'_> {
         page.shows("9.5 Gbit/s of 9.5 Gbit/s");
         page.shows("process, port");
         self.checked("sites");
+        page.click("nav a", "Calendar");
+        page.shows("Nothing is promised to anybody.");
         page.click("nav a", "Events");
         page.shows("Filter");
         self.checked("events");
@@ -161,6 +169,121 @@ impl Story<'_> {
         assert_eq!(page.eval("window.sameDocument"), true, "all of it came by events");
     }
 
+    fn looks_into_a_switch(&self) {
+        let page = self.page;
+        page.click("th button.plain", "s1");
+        page.click("a.button", "Ports, rules, controllers");
+        page.shows("It has no rules and learns addresses by itself.");
+        page.shows("forwards by itself: no controller is there");
+        page.shows("It has no controllers.");
+        page.until("document.querySelector('[data-port=\"1\"] [data-state=up]')");
+        page.until("document.querySelector('[data-port=\"2\"]')?.textContent.includes('a: s2:2')");
+        let received = "Number(document.querySelector('[data-port=\"1\"]').children[4].textContent.split(' ')[0])";
+        page.eval(&format!("window.before = {received}"));
+        let ping = ["slice", "exec", "red/demo", "h1", "--", "ping", "-c3", "-i0.2", "10.0.0.3"];
+        assert_eq!(self.lab.says(&ping).code, 0);
+        page.until(&format!("{received} >= window.before + 3"));
+        self.checked("switch");
+        self.picture("portal-switch.png");
+        page.fill("input[name=filter]", "tabel=0");
+        page.key("Enter", 13, "\r");
+        page.shows("tabel");
+        page.until("document.querySelector('.faults')");
+        page.fill("input[name=filter]", "");
+        page.key("Enter", 13, "\r");
+        page.until("!document.querySelector('.faults')");
+    }
+
+    fn asks_what_becomes_of_a_packet(&self) {
+        let page = self.page;
+        page.fill("input[name=packet]", "in_port=1,icmp,nw_src=10.0.0.1,nw_dst=10.0.0.3");
+        page.key("Enter", 13, "\r");
+        page.shows("its way depends on dl_dst, which is not said");
+        let whole = "in_port=1,icmp,nw_src=10.0.0.1,nw_dst=10.0.0.3,dl_src=02:00:00:00:00:01,dl_dst=ff:ff:ff:ff:ff:ff";
+        page.fill("input[name=packet]", whole);
+        page.key("Enter", 13, "\r");
+        page.until("document.querySelector('[data-verdict=leaves]')");
+        page.shows("s1:2 → s2:2 by link a");
+        page.shows("s2:3 → s3:3 by link b");
+        page.shows("s3:1 → h3:eth0 by port eth0 of guest h3");
+        let way = page.eval("document.querySelector('.way').textContent");
+        let way = way.as_str().unwrap();
+        for hidden in ["K ", "tun_id", "vxlan", "192.0.2.", "red.demo"] {
+            assert!(!way.contains(hidden), "{hidden}: {way}");
+        }
+        self.checked("packet");
+        page.eval("location.hash = '#/slices/red/demo'");
+        page.until("document.querySelector('[data-drawn=true]')");
+    }
+
+    /// Alone: what is typed there, and markup that the guest writes.
+    fn works_in_a_guest(&self) {
+        let page = self.page;
+        page.click("th button.plain", "h1");
+        page.click("a.button", "State, log, console");
+        page.until("document.querySelector('h1 + [data-state=running]')");
+        page.shows("eth0 10.0.0.1/24");
+        page.click("button", "Open the console");
+        let screen = "document.querySelector('.xterm-rows')?.textContent ?? ''";
+        page.until(&format!("/[#$] *$/.test(({screen}).trim())"));
+        self.types_in_terminal("echo \"<b>$((6*7))</b>\"; ip -4 -o addr show eth0");
+        page.until(&format!("({screen}).includes('<b>42</b>')"));
+        page.until(&format!("({screen}).includes('10.0.0.1/24')"));
+        assert_eq!(page.eval("document.querySelectorAll('.xterm-rows b').length"), 0);
+        self.checked("console");
+        self.types_in_terminal("stty size");
+        page.until(&format!("/[0-9]+ [0-9]+/.test({screen})"));
+        self.types_in_terminal("exit 3");
+        page.shows("The console is closed: ended with status 3.");
+        self.checked("guest");
+        page.eval("location.hash = '#/slices/red/demo'");
+        page.until("document.querySelector('[data-drawn=true]')");
+        let lines = self.lab.says(&["domain", "audit"]).out;
+        assert!(lines.contains("guests/h1/console"), "{lines}");
+    }
+
+    fn types_in_terminal(&self, text: &str) {
+        // Key by key: a terminal that is read aloud takes no pasted text for typed.
+        for key in text.chars().map(String::from) {
+            self.page.key(&key, 0, &key);
+        }
+        self.page.key("Enter", 13, "\r");
+    }
+
+    /// What an operator's pages show and do.
+    fn is_run_by(&self, ops: &Page<'_>) {
+        ops.go(&self.lab.portal);
+        sign_in(ops, "ops", &self.lab.password);
+        ops.shows("red/demo");
+        let checked = |what| assert_eq!(ops.axe(&self.axe), [""; 0], "{what}");
+        ops.click("nav a", "Nodes");
+        ops.until("document.querySelectorAll('[data-node] [data-state=here]').length === 3");
+        ops.click("button", "Compare with what is declared");
+        ops.shows("Everything is as it is declared.");
+        ops.fill("input[name=nodes]", "t1 o1");
+        ops.key("Enter", 13, "\r");
+        ops.shows("It is shown this once: join-");
+        ops.shows("t1, not yet");
+        checked("nodes");
+        ops.click("td button", "Forget");
+        ops.shows("Its certificate is worth nothing from then on.");
+        ops.click("dialog button", "Cancel");
+        ops.click("nav a", "Users");
+        ops.until("document.querySelector('[data-user=alice]')");
+        ops.fill("input[name=new-user]", "carol");
+        ops.fill("input[name=tenant]", "blue");
+        ops.click("form button", "Add");
+        ops.shows("It is shown this once: user-");
+        ops.until("document.querySelector('[data-user=carol]')?.textContent.includes('blue')");
+        checked("users");
+        ops.click("[data-user=carol] button", "Delete");
+        ops.click("dialog button.main", "Delete");
+        ops.until("!document.querySelector('[data-user=carol]')");
+        ops.click("nav a", "Audit");
+        ops.shows("DELETE /v1/users/carol");
+        checked("audit");
+    }
+
     #[track_caller]
     fn proved(&self, link: &str) {
         self.page.until(&format!("document.querySelector('[data-line={link}] [data-state=up]')"));
@@ -171,9 +294,17 @@ impl Story<'_> {
         bob.go(&self.lab.portal);
         sign_in(bob, "bob", &self.lab.password);
         bob.shows("There are no slices yet.");
-        let asked = "Promise.all(Object.entries((await (await fetch('/v1/openapi.json')).json()).paths).filter(([path, it]) => it.get && path !== '/v1/events').map(async ([path]) => { const values = {tenant: 'red', slice: 'demo', guest: 'h1', node: 't1', part: 'underlay', user: 'alice', id: '0'}; const answer = await fetch(path.replace(/\\{(\\w+)\\}/g, (_, name) => values[name])); return [path, answer.status, await answer.text()]; }))";
+        let asked = "Promise.all(Object.entries((await (await fetch('/v1/openapi.json')).json()).paths).filter(([path, it]) => it.get && path !== '/v1/events').map(async ([path]) => { const values = {tenant: 'red', slice: 'demo', guest: 'h1', switch: 's1', node: 't1', part: 'underlay', user: 'alice', id: '0'}; const answer = await fetch(path.replace(/\\{(\\w+)\\}/g, (_, name) => values[name])); return [path, answer.status, await answer.text()]; }))";
         let got = bob.eval(&format!("(async () => await {asked})()"));
-        let may = ["/v1/self", "/v1/slices", "/v1/sites", "/v1/session", "/v1/openapi.json"];
+        let may = [
+            "/v1/self",
+            "/v1/slices",
+            "/v1/sites",
+            "/v1/session",
+            "/v1/openapi.json",
+            "/v1/calendar",
+            "/v1/calendar.ics",
+        ];
         let mut refused = 0;
         for one in got.as_array().unwrap() {
             let (path, status, text) =
@@ -187,6 +318,8 @@ impl Story<'_> {
             refused += 1;
         }
         assert!(refused >= 8, "{refused}");
+        let opened = "new Promise((done) => { const socket = new WebSocket(location.origin.replace('http', 'ws') + '/v1/slices/red/demo/guests/h1/console'); socket.onopen = () => done('open'); socket.onerror = () => done('refused'); })";
+        assert_eq!(bob.eval(opened), "refused");
         let place = json!(format!("{}#/slices/red/demo", self.lab.portal));
         bob.eval(&format!("location.href = {place}"));
         bob.shows("that is tenant red's");
@@ -297,9 +430,19 @@ impl Story<'_> {
         page.set_dark(true);
         self.checked("dark");
         page.resize(320, 700, 1.0);
-        for place in ["#/slices/red/demo", "#/slices", "#/sites", "#/new", "#/events"] {
+        for place in [
+            "#/slices/red/demo",
+            "#/slices/red/demo/switches/s1",
+            "#/slices/red/demo/guests/h1",
+            "#/slices",
+            "#/sites",
+            "#/calendar",
+            "#/new",
+            "#/events",
+        ] {
             page.eval(&format!("location.hash = {}", json!(place)));
             page.until("document.querySelector('h1, h2')");
+            page.until("!document.querySelector('main').textContent.includes('Loading…')");
             let fits = "document.documentElement.scrollWidth <= innerWidth";
             page.until(fits);
             self.checked(place);
@@ -319,6 +462,19 @@ impl Story<'_> {
         page.key("Enter", 13, "\r");
         page.until(&format!("{TEXT}.includes('h2: {{kind: process, site: ')"));
         page.click("button", "reset to what is applied");
+    }
+
+    /// A slice for another year, and the calendar that has it.
+    fn reserves(&self) {
+        let page = self.page;
+        self.types(|text| text.replace("switches:\n", "until: 2040-03-31T18:00:00Z\nswitches:\n"));
+        page.click("button", "Show the plan");
+        page.shows("time changes: until none → 2040-03-31T18:00:00Z");
+        page.click("button", "Apply this plan");
+        page.shows("Applied: generation 3.");
+        page.click("nav a", "Calendar");
+        page.until("document.querySelector('[data-span=\"red/demo\"]')?.textContent.includes('2040-03-31 18:00:00Z')");
+        self.checked("calendar");
     }
 
     fn deletes_and_leaves(&self) {

@@ -132,6 +132,15 @@ impl Client {
         self.ask(Method::GET, path, Bytes::new())
     }
 
+    /// Asks for something that is text.
+    ///
+    /// # Errors
+    /// No node, or it refuses.
+    pub fn text(&self, path: &str) -> Result<String, ClientError> {
+        let body = self.exchange(Method::GET, path, Bytes::new())?;
+        Ok(String::from_utf8_lossy(&body).into_owned())
+    }
+
     /// Sends something with a method that changes.
     ///
     /// # Errors

@@ -64,7 +64,8 @@ impl Controller {
     /// # Errors
     /// Everything that keeps it from being admitted.
     pub fn plan(&self, key: &SliceKey, declared: &Declaration) -> Result<PlanView, ApiError> {
-        let state = self.state();
+        let mut state = self.state();
+        state.world.set_now(now_s() as i64);
         self.decide(&state, key, declared).map(|(_, plan)| plan)
     }
 
@@ -80,6 +81,7 @@ impl Controller {
         when: Option<Option<Revision>>,
     ) -> Result<PlanView, ApiError> {
         let mut state = self.state();
+        state.world.set_now(now_s() as i64);
         let before = state.slices.get(key).map(|kept| kept.revision);
         if when.is_some_and(|when| when != before) {
             return Err(refused(
@@ -139,7 +141,7 @@ impl Controller {
         let when = old.map(|old| old.revision);
         let revision = self.commit(&[(kept::slice(&key), when)], &put)?;
         *state.world.quarantine_mut() = quarantine;
-        state.slices.insert(key, Kept::new(record, revision));
+        state.slices.insert(key, Kept::new(record, revision, now as i64));
         Ok(())
     }
 

@@ -8,11 +8,12 @@ mod news;
 mod reports;
 mod sessions;
 mod streams;
+mod times;
 mod users;
 
 pub use admission::no_slice;
 pub use sessions::Failed;
-pub use streams::{Line, thing};
+pub use streams::Placed;
 
 use crate::attempts::Attempts;
 use crate::authority::Authority;
@@ -62,7 +63,7 @@ impl Controller {
     /// It cannot be read, or holds what this release cannot read.
     pub fn new(store: Arc<dyn Store>) -> Result<Self, ApiError> {
         let secret = secret(&*store)?;
-        let state = State::read(&*store)?;
+        let state = State::read(&*store, now_s() as i64)?;
         let authority = Arc::new(Authority::of(&*store, now_s())?);
         let people = People::read(&*store)?;
         let last_line = Mutex::new(audit::last(&*store)?);

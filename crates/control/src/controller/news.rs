@@ -3,7 +3,7 @@
 //! Slices that come, change and go; how each is, as its nodes say; nodes that come and go. States are compared with what was told last, a few times a second: a
 //! node that is silent says nothing, and many reports in a row cost one look.
 
-use super::Controller;
+use super::{Controller, now_s};
 use crate::kept::{self, EVENTS};
 use crate::state::State;
 use crate::store::Store;
@@ -67,6 +67,7 @@ impl Controller {
 
     /// Tells how slices and nodes are where that has changed.
     pub fn look(&self) {
+        self.keep_time(now_s() as i64);
         let news = self.state().news();
         news.into_iter().for_each(|news| self.feed.tell(news));
     }
@@ -116,7 +117,7 @@ impl State {
         let there: BTreeMap<_, _> = self
             .slices
             .iter()
-            .filter(|(_, kept)| !kept.record.going)
+            .filter(|(_, kept)| kept.has_begun && !kept.record.going)
             .map(|(key, kept)| (key.clone(), self.links(kept).views))
             .collect();
         self.told.links.retain(|key, _| there.contains_key(key));

@@ -103,7 +103,9 @@ impl Controller {
         is_as_wanted: bool,
     ) -> Result<(), ApiError> {
         let left = |kept: &Kept| {
-            kept.record.had.contains(node)
+            // What has not begun is on no node yet.
+            (kept.has_begun || kept.record.going)
+                && kept.record.had.contains(node)
                 && !kept.parts.contains_key(node)
                 && has(&kept.record.part()).is_none()
         };

@@ -3,6 +3,9 @@
 //! The document at `GET /v1/openapi.json` is generated from the handlers and kept in `docs/reference/control-openapi.json`; a test holds both together.
 //! Who may ask for what is in [`crate::access`]; [`gate`] asks it before any handler runs.
 
+mod asking;
+mod calendar;
+mod console;
 mod events;
 mod gate;
 mod guests;
@@ -11,6 +14,7 @@ mod nodes;
 mod pages;
 mod session;
 mod slices;
+mod switches;
 mod users;
 
 use crate::caller::Peer;
@@ -67,13 +71,24 @@ fn documented() -> OpenApiRouter<Shared> {
     let others = OpenApiRouter::new()
         .routes(routes!(slices::read))
         .routes(routes!(slices::sites))
+        .routes(routes!(calendar::calendar))
+        .routes(routes!(calendar::icalendar))
         .routes(routes!(slices::show_domain, slices::put_domain))
         .routes(routes!(slices::list_slices))
         .routes(routes!(slices::show_slice, slices::put_slice, slices::remove_slice))
         .routes(routes!(slices::plan_slice))
         .routes(routes!(slices::status))
         .routes(routes!(slices::history))
+        .routes(routes!(switches::show_slice_switch))
+        .routes(routes!(switches::list_slice_ports))
+        .routes(routes!(switches::list_slice_macs))
+        .routes(routes!(switches::list_slice_flows))
+        .routes(routes!(switches::list_slice_groups))
+        .routes(routes!(switches::list_slice_meters))
+        .routes(routes!(switches::why_slice))
+        .routes(routes!(guests::show_slice_guest))
         .routes(routes!(guests::show_guest_log))
+        .routes(routes!(console::console))
         .routes(routes!(guests::exec_guest))
         .routes(routes!(guests::open_stream))
         .routes(routes!(nodes::list_nodes))

@@ -2,6 +2,7 @@
 
 use super::Found;
 use super::ways::rate_in_words;
+use crate::calendar::Span;
 use crate::decision::Door;
 use crate::fault::Fault;
 use crate::file::check::unknown;
@@ -9,7 +10,7 @@ use crate::file::domain::External;
 use crate::file::slice::{Named, Outside, SliceSpec};
 use crate::wire::wires;
 use crate::words::Name;
-use crate::world::World;
+use crate::world::{Admitted, World};
 
 /// Every external that the slice may not have as it wishes. Those of other tenants are not told.
 pub fn check(world: &World, spec: &SliceSpec) -> Vec<Found> {
@@ -72,7 +73,9 @@ fn allowed<'a>(world: &'a World, spec: &SliceSpec, door: &Name) -> Option<&'a Ex
 fn user(world: &World, spec: &SliceSpec, door: &Name) -> Option<String> {
     let has = |decision: &crate::Decision| decision.doors.values().any(|it| it.name == *door);
     let key = spec.key();
-    let (other, _) = world.slices().find(|(other, it)| **other != key && has(&it.decision))?;
+    let span = Span::of(spec);
+    let at_once = |it: &Admitted| Span::of(&it.spec).overlaps(span) && has(&it.decision);
+    let (other, _) = world.slices().find(|(other, it)| **other != key && at_once(it))?;
     Some(if other.tenant == key.tenant {
         format!("slice {other}")
     } else {

@@ -5,7 +5,7 @@ use crate::fault::Fault;
 use crate::file::slice::SliceSpec;
 use crate::parse::Slice;
 use crate::words::{Cpu, Delay, Name, Size, Uid};
-use crate::world::World;
+use crate::world::{Ledger, World};
 use api::Rate;
 
 /// Most faults that are given what would fit. Chosen: who has more begins with these.
@@ -40,15 +40,26 @@ enum Easier {
 }
 
 /// Adds what would fit and where it is written.
-pub fn explain(world: &World, slice: &Slice, uid: Uid, found: Vec<Found>) -> Vec<Fault> {
+pub fn explain(
+    world: &World,
+    slice: &Slice,
+    uid: Uid,
+    (found, ledger, later): (Vec<Found>, &Ledger, Option<SliceSpec>),
+) -> Vec<Fault> {
     let spec = &slice.spec;
+    let later = later.and_then(|spec| {
+        let from = spec.from?;
+        let until = spec.until.map(|until| format!(", until: {until}")).unwrap_or_default();
+        Some(format!("from: {from}{until}"))
+    });
     let explained = found.into_iter().enumerate().map(|(n, found)| {
         let quantity = found.quantity.as_ref().filter(|_| n < EXPLAINED_MAX);
-        let fits = quantity.map(|quantity| fits(world, spec, uid, (&found, quantity)));
-        let fault = match fits {
+        let fits = quantity.map(|quantity| fits(world, spec, (uid, ledger), (&found, quantity)));
+        let mut fault = match fits {
             Some(fits) if !fits.is_empty() => found.fault.fits(fits),
             _ => found.fault,
         };
+        fault.fits.extend(later.clone());
         fault.at(slice.place(&found.pointer))
     });
     explained.collect()
@@ -57,19 +68,19 @@ pub fn explain(world: &World, slice: &Slice, uid: Uid, found: Vec<Found>) -> Vec
 fn fits(
     world: &World,
     spec: &SliceSpec,
-    uid: Uid,
+    (uid, ledger): (Uid, &Ledger),
     (found, quantity): (&Found, &Quantity),
 ) -> Vec<String> {
     // The same object, whatever its fault is then: a guest that has its memory may lack cores.
     let object = object(&found.pointer);
-    let admitted = |spec: &SliceSpec| match decide(world, spec, uid) {
+    let admitted = |spec: &SliceSpec| match decide(world, spec, uid, ledger) {
         Ok(decision) => Some(Some(decision)),
         Err(faults) => {
             faults.iter().all(|fault| self::object(&fault.pointer) != object).then_some(None)
         }
     };
     // Admitted whole, if one quantity is enough for that; else the object's own fault is gone, and what is left is told beside it.
-    let whole = quantity.best(spec, |spec| decide(world, spec, uid).is_ok());
+    let whole = quantity.best(spec, |spec| decide(world, spec, uid, ledger).is_ok());
     let fits = whole.or_else(|| quantity.best(spec, |spec| admitted(spec).is_some())).into_iter();
     let elsewhere = quantity.guest().into_iter().flat_map(|guest| {
         let own = spec

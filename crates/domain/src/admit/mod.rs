@@ -1,6 +1,6 @@
 //! May a slice be? If so, what goes where; if not, what is short, and what would fit.
 //!
-//! Order (D4): references into the domain, quotas and budgets, controllers, externals, nodes, ways, ids. All faults of a stage come at once; a stage
+//! Order (D4): its time, references into the domain, quotas and budgets, controllers, externals, nodes, ways, ids. All faults of a stage come at once; a stage
 //! runs if those before it found none.
 
 mod controllers;
@@ -10,14 +10,16 @@ mod network;
 mod nodes;
 mod quota;
 mod references;
+mod times;
 mod ways;
 
+use crate::calendar::{Span, first_fit};
 use crate::decision::Decision;
 use crate::fault::Fault;
 use crate::file::slice::SliceSpec;
 use crate::parse::Slice;
 use crate::words::{Name, Uid};
-use crate::world::World;
+use crate::world::{Ledger, World};
 use fits::Quantity;
 
 pub use controllers::inside;
@@ -31,12 +33,16 @@ pub use ways::rate_in_words;
 /// Every fault of the first stage that finds one.
 pub fn admit(world: &World, slice: &Slice, uid: Uid) -> Result<Decision, Vec<Fault>> {
     let uid = world.slice(&slice.spec.key()).map_or(uid, |old| old.decision.uid);
-    decide(world, &slice.spec, uid).map_err(|found| fits::explain(world, slice, uid, found))
+    let ledger = world.peak(Span::of(&slice.spec), Some(&slice.spec.key()));
+    decide(world, &slice.spec, uid, &ledger).map_err(|found| {
+        let later = first_fit(world, slice, uid);
+        fits::explain(world, slice, uid, (found, &ledger, later))
+    })
 }
 
 /// A fault, where it is, and which quantity of the file it is about.
 #[derive(Clone, Debug)]
-struct Found {
+pub(crate) struct Found {
     pointer: String,
     fault: Fault,
     quantity: Option<Quantity>,
@@ -53,19 +59,25 @@ impl Found {
 }
 
 /// The decision itself, without what would fit.
-fn decide(world: &World, spec: &SliceSpec, uid: Uid) -> Result<Decision, Vec<Found>> {
+/// `ledger` is what others are promised within the slice's time.
+pub(crate) fn decide(
+    world: &World,
+    spec: &SliceSpec,
+    uid: Uid,
+    ledger: &Ledger,
+) -> Result<Decision, Vec<Found>> {
+    stage(times::check(world, spec))?;
     stage(references::check(world, spec))?;
-    stage(quota::check(world, spec))?;
+    stage(quota::check(world, spec, ledger))?;
     stage(controllers::check(world, spec))?;
-    let ledger = world.ledger_without(&spec.key());
     stage(externals::check(world, spec))?;
     let doors = externals::doors(world, spec);
-    let mut nodes = nodes::choose(world, spec, uid, &ledger)?;
+    let mut nodes = nodes::choose(world, spec, uid, ledger)?;
     nodes.extend(externals::nodes(world, spec));
     let old = world.slice(&spec.key()).map(|old| &old.decision);
     let control = network::plan(spec, &nodes, old.and_then(|old| old.control.as_ref()));
-    let circuits = ways::choose(world, spec, uid, ledger, (&nodes, control.as_ref()))?;
-    stage(quota::check_rates(world, spec, &circuits))?;
+    let circuits = ways::choose(world, spec, uid, ledger.clone(), (&nodes, control.as_ref()))?;
+    stage(quota::check_rates(world, spec, &circuits, ledger))?;
     let ports = ports(spec, old);
     Ok(Decision { uid, nodes, ports, circuits, control, doors })
 }

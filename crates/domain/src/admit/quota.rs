@@ -5,7 +5,7 @@ use crate::decision::Circuit;
 use crate::fault::Fault;
 use crate::file::slice::SliceSpec;
 use crate::words::{Cpu, Size};
-use crate::world::World;
+use crate::world::{Ledger, World};
 use std::collections::BTreeMap;
 
 /// One sum and its bound.
@@ -31,13 +31,12 @@ fn count(count: u64) -> String {
 }
 
 /// Every quota and budget that is exceeded before anything is placed.
-pub fn check(world: &World, spec: &SliceSpec) -> Vec<Found> {
+pub fn check(world: &World, spec: &SliceSpec, ledger: &Ledger) -> Vec<Found> {
     let cpu = spec.guests.values().map(|guest| u64::from(spec.cpu(guest).0)).sum();
     let bytes = spec.guests.values().map(|guest| spec.memory(guest).0).sum();
     let pids = spec.guests.values().map(|guest| u64::from(spec.pids(guest))).sum();
     let quota = &world.domain().tenants[&spec.tenant].quota;
-    let others =
-        world.ledger_without(&spec.key()).tenants.get(&spec.tenant).copied().unwrap_or_default();
+    let others = ledger.tenants.get(&spec.tenant).copied().unwrap_or_default();
     let sum = |what, bound, others, own, shown| Sum {
         pointer: "/tenant",
         what,
@@ -77,12 +76,12 @@ pub fn check_rates(
     world: &World,
     spec: &SliceSpec,
     circuits: &BTreeMap<String, Circuit>,
+    ledger: &Ledger,
 ) -> Vec<Found> {
     let far = circuits.iter().filter(|(_, circuit)| !circuit.hops.is_empty());
     // The control network is the domain's own, and no user's budget pays for it.
     let own = far.filter(|(name, _)| !name.starts_with('_')).map(|(_, circuit)| circuit.rate).sum();
-    let others =
-        world.ledger_without(&spec.key()).tenants.get(&spec.tenant).copied().unwrap_or_default();
+    let others = ledger.tenants.get(&spec.tenant).copied().unwrap_or_default();
     let quota = world.domain().tenants[&spec.tenant].quota.rate.map(|rate| rate.bits().get());
     let budget = spec.budget.rate.map(|rate| rate.bits().get());
     let what = "between nodes";

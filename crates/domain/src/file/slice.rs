@@ -21,6 +21,9 @@ pub struct SliceSpec {
     /// Words of the user's own, which nothing reads.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
+    /// When it begins; at once when left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<Moment>,
     /// When it ends; never when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Moment>,

@@ -29,7 +29,10 @@ pub const SLICE: &[Key] = &[
     Key::new("name", NAME, "Name, unique in the tenant").needed().example("demo"),
     Key::new("tenant", NAME, "Whose slice it is").needed().example("red"),
     LABELS_KEY,
-    Key::new("until", Shape::Text(stands_for::<Moment>), "When it ends")
+    Key::new("from", Shape::Text(stands_for::<Moment>), "When it begins, by itself")
+        .default("at once")
+        .example("2027-03-31T09:00:00+09:00"),
+    Key::new("until", Shape::Text(stands_for::<Moment>), "When it ends, by itself")
         .default("until deleted")
         .example("2027-03-31T18:00:00+09:00"),
     Key::new("defaults", Shape::Table(DEFAULTS), "What things have that say nothing else"),

@@ -13,7 +13,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serve::crowd::Pulse;
-use std::iter::Peekable;
+use std::iter::{Peekable, Take};
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 use utoipa::IntoParams;
@@ -35,6 +35,10 @@ pub struct Selection {
     /// Print ports by name.
     #[serde(default)]
     names: bool,
+    /// At most so many rules; all of them if left out.
+    #[serde(default)]
+    #[param(example = 500)]
+    limit: Option<usize>,
 }
 
 /// The rules of a switch, with live counters.
@@ -51,7 +55,8 @@ pub async fn list_flows(
     let (sender, receiver) = mpsc::channel(AHEAD);
     let asked = node.clone();
     let dump = move || asked.flows(&switch, &selection.filter, selection.names);
-    if !node.dumps().admit(|pulse| serve_dump(dump, begun, (sender, pulse))) {
+    let most = selection.limit.unwrap_or(usize::MAX);
+    if !node.dumps().admit(|pulse| serve_dump(dump, most, begun, (sender, pulse))) {
         return Err(crowded(node.dumps().most()));
     }
     // One that has made room for another before it began.
@@ -62,6 +67,7 @@ pub async fn list_flows(
 /// Looks the rules up, says whether there is an answer, and prints it.
 async fn serve_dump(
     dump: impl FnOnce() -> Result<FlowLines, Refusal> + Send + 'static,
+    most: usize,
     begun: oneshot::Sender<Result<(), ApiError>>,
     (sender, pulse): (mpsc::Sender<Bytes>, Arc<Pulse>),
 ) {
@@ -74,7 +80,7 @@ async fn serve_dump(
         Err(error) => drop(begun.send(Err(error))),
         Ok(lines) => {
             let _ = begun.send(Ok(()));
-            print(lines.peekable(), sender, pulse).await;
+            print(lines.take(most).peekable(), sender, pulse).await;
         }
     }
 }
@@ -86,7 +92,11 @@ fn crowded(most: usize) -> ApiError {
 }
 
 /// Prints the rules as one JSON document, in chunks; ends early when the reader has gone. While the reader is slow, no thread waits for it.
-async fn print(mut lines: Peekable<FlowLines>, sender: mpsc::Sender<Bytes>, pulse: Arc<Pulse>) {
+async fn print(
+    mut lines: Peekable<Take<FlowLines>>,
+    sender: mpsc::Sender<Bytes>,
+    pulse: Arc<Pulse>,
+) {
     let mut chunk = Vec::from(b"{\"flows\":[");
     let mut has_more = true;
     while has_more {
@@ -105,7 +115,7 @@ async fn print(mut lines: Peekable<FlowLines>, sender: mpsc::Sender<Bytes>, puls
 }
 
 /// Appends rules up to a chunk's size; false when these were the last, and the end is appended too.
-fn fill(chunk: &mut Vec<u8>, lines: &mut Peekable<FlowLines>) -> bool {
+fn fill(chunk: &mut Vec<u8>, lines: &mut Peekable<Take<FlowLines>>) -> bool {
     while let Some(line) = lines.next() {
         // A Vec takes every byte, and a rule is plain data.
         let _ = serde_json::to_writer(&mut *chunk, &line);

@@ -189,6 +189,12 @@ impl Node {
         Ok(self.view_switch(&*self.member(name)?))
     }
 
+    /// Whether a slice has declared a switch; nothing if it is not there.
+    pub fn is_a_slices(&self, name: &str) -> Option<bool> {
+        let owner = self.directory.by_name(name)?.owner();
+        Some(matches!(owner, Owner::Part(part) if part.is_a_slices()))
+    }
+
     /// Puts a switch into service: no ports, no connections, and a journal that is shut.
     pub(super) fn bring_up(&self, spec: SwitchSpec, owner: Owner) -> Arc<Member> {
         let id = self.directory.free_id();

@@ -8,16 +8,58 @@ pub enum SliceCommand {
     /// List all slices
     #[command(visible_aliases = ["ls", "dump"])]
     List,
-    /// Say why a slice is not ready: each way of a link that carries not what it shall, with cause and remedy
+    /// Show when slices are, and what each is promised: those of other tenants without a name
+    #[command(after_help = "\
+Examples:
+  suiro slice calendar
+  suiro slice calendar --ical > slices.ics      your own, for a calendar (RFC 5545)
+
+A slice's file says when it is: from: 2027-03-31T09:00:00+09:00, until: 2027-03-31T18:00:00+09:00.
+It begins and ends by itself. What does not fit then is refused, with the next time when it would.")]
+    Calendar {
+        /// As iCalendar
+        #[arg(long)]
+        ical: bool,
+    },
+    /// Say why a slice is not ready, link by link; or, with a packet, what would become of it over all nodes
     #[command(after_help = "\
 Examples:
   suiro slice why red/demo       all that is waited for
-  suiro slice why red/demo a     link a alone")]
+  suiro slice why red/demo a     link a alone
+  suiro slice why red/demo s1 in_port=1,icmp,nw_src=10.0.0.1,nw_dst=10.0.0.3
+                                 the way of a packet that comes in at switch s1, as rules are now;
+                                 nothing is sent; exit code 4: it is dropped")]
     Why {
         /// Which: TENANT/SLICE
         slice: String,
-        /// One link of it
-        link: Option<String>,
+        /// One link of it; with a packet, the switch that it comes in at
+        #[arg(value_name = "LINK|SWITCH")]
+        of: Option<String>,
+        /// The packet, as a match of ovs-ofctl: what its headers say, and the port that it comes in by
+        #[arg(value_name = "PACKET", requires = "of")]
+        packet: Option<String>,
+    },
+    /// Show a switch of a slice as its node has it now: controllers, ports, what it lost
+    Switch {
+        /// Which: TENANT/SLICE
+        slice: String,
+        /// The switch
+        switch: String,
+    },
+    /// List the rules of a switch of a slice, with live counters
+    #[command(after_help = "\
+Examples:
+  suiro slice flows red/demo s1
+  suiro slice flows red/demo s1 table=0,ip      those at least as specific
+  suiro --json slice flows red/demo s1")]
+    Flows {
+        /// Which: TENANT/SLICE
+        slice: String,
+        /// The switch
+        switch: String,
+        /// Only rules at least as specific as this match
+        #[arg(default_value = "", hide_default_value = true)]
+        filter: String,
     },
     /// Show a slice: its state, what is where, how its links are, what is waited for
     Show {

@@ -22,6 +22,7 @@ pub mod port;
 pub mod queue;
 pub mod rules;
 pub mod slice;
+mod slice_switch;
 pub mod status;
 pub mod steer;
 pub mod switch;

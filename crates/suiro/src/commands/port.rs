@@ -135,7 +135,7 @@ fn asked(view: &PortView) -> String {
     if options.is_empty() { "-".into() } else { options.join(" ") }
 }
 
-fn list(views: &[PortView]) -> String {
+pub(super) fn list(views: &[PortView]) -> String {
     let mut table = Table::new(&[
         "SWITCH",
         ">NR",

@@ -4,15 +4,15 @@
 //! files that it names.
 
 use super::part::told;
-use super::{Context, of_controller, out};
+use super::{Context, of_controller, out, slice_switch};
 use crate::args::{ApplyArgs, DiffArgs, SliceCommand};
 use crate::failure::Failure;
 use crate::table::Table;
 use crate::terminal;
 use api::exec::ExecRequest;
 use api::{
-    CircuitState, Declaration, Declares, Fault, LogView, Method, Outputs, PlanView, SliceState,
-    SliceView, quoted,
+    CalendarEntry, CircuitState, Declaration, Declares, Fault, LogView, Method, Outputs, PlanView,
+    SliceState, SliceView, quoted,
 };
 use std::collections::BTreeMap;
 use std::io::{stderr, stdin, stdout};
@@ -92,7 +92,22 @@ pub fn run(context: &Context, command: SliceCommand) -> Result<(), Failure> {
             })
         }
         SliceCommand::Rollback { slice, generation } => rollback(context, &slice, generation),
-        SliceCommand::Why { slice, link } => why(context, &slice, link.as_deref()),
+        SliceCommand::Calendar { ical: true } => {
+            let text = context.controller.text("/v1/calendar.ics").map_err(of_controller)?;
+            out(&text)
+        }
+        SliceCommand::Calendar { ical: false } => {
+            let entries: Vec<CalendarEntry> = get(context, "/v1/calendar")?;
+            context.print(&entries, |entries| calendar(entries))
+        }
+        SliceCommand::Why { slice, of: Some(switch), packet: Some(packet) } => {
+            slice_switch::why(context, (&slice, &switch), packet)
+        }
+        SliceCommand::Why { slice, of, .. } => why(context, &slice, of.as_deref()),
+        SliceCommand::Switch { slice, switch } => slice_switch::show(context, (&slice, &switch)),
+        SliceCommand::Flows { slice, switch, filter } => {
+            slice_switch::flows(context, (&slice, &switch), &filter)
+        }
         SliceCommand::Logs { slice, guest } => logs(context, &slice, &guest),
         SliceCommand::Exec { slice, guest, command } => exec(context, &slice, &guest, command),
         SliceCommand::Console { slice, guest, command } => {
@@ -101,7 +116,7 @@ pub fn run(context: &Context, command: SliceCommand) -> Result<(), Failure> {
     }
 }
 
-fn path(slice: &str) -> String {
+pub(super) fn path(slice: &str) -> String {
     format!("/v1/slices/{slice}")
 }
 
@@ -274,6 +289,22 @@ fn listed(slices: &[SliceView]) -> String {
     table.to_string()
 }
 
+fn calendar(entries: &[CalendarEntry]) -> String {
+    let mut table = Table::new(&["SLICE", "FROM", "UNTIL", ">CORES", ">MEMORY", ">RATE"]);
+    for entry in entries {
+        let rate = entry.rate.to_string().parse::<api::Rate>();
+        table.row(vec![
+            entry.slice.clone().unwrap_or_else(|| "another tenant's".into()),
+            entry.from.clone().unwrap_or_else(|| "-".into()),
+            entry.until.clone().unwrap_or_else(|| "-".into()),
+            format!("{}.{:03}", entry.cpu_milli / 1000, entry.cpu_milli % 1000),
+            format!("{} MiB", entry.memory >> 20),
+            rate.map_or_else(|_| "-".into(), |rate| format!("{rate}bit/s")),
+        ]);
+    }
+    table.to_string()
+}
+
 fn told_whole(view: &SliceView) -> String {
     let mut text = format!(
         "slice {}: {}, generation {}, uid {}\n",
@@ -296,6 +327,10 @@ fn told_whole(view: &SliceView) -> String {
             node.clone(),
             guest.map(|guest| guest.netns.clone()).unwrap_or_default(),
         ]);
+    }
+    let times = [("from", &view.from), ("until", &view.until)];
+    for (word, moment) in times {
+        text += &moment.as_ref().map(|moment| format!("{word} {moment}\n")).unwrap_or_default();
     }
     text += &table.to_string();
     if !view.links.is_empty() {

@@ -157,7 +157,7 @@ fn controllers(view: &SwitchView) -> String {
     }
 }
 
-fn show(view: &SwitchView) -> String {
+pub(super) fn show(view: &SwitchView) -> String {
     let or_none = |list: &[String]| if list.is_empty() { "none".into() } else { list.join(", ") };
     let mut text = format!(
         "switch {}\n  datapath id   {}\n  fail mode     {}\n  controllers   {}\n  listens on    {}\n  OpenFlow      {}\n  steering      {}\n  management    {}\n  made by       {}\n",

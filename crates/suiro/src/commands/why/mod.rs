@@ -5,6 +5,8 @@ mod file;
 mod live;
 mod page;
 
+pub(super) use page::page;
+
 use super::Context;
 use crate::args::PacketArgs;
 use crate::failure::Failure;
