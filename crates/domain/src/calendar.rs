@@ -1,17 +1,12 @@
-//! When slices are: spans of time, what is promised at most at any moment of one, and when a slice that does not fit would.
+//! When slices are: spans of time, and what is promised at most at any moment of one.
 //!
 //! A slice is promised its things from `from` to `until`, and no moment longer. Each bound (a node's memory, a segment's rate, a tenant's quota) is
 //! of one quantity, so a slice fits if each quantity's *own* highest sum over the span leaves room; those sums need not be of one moment.
 
-use crate::admit::decide;
 use crate::file::slice::SliceSpec;
-use crate::parse::Slice;
-use crate::words::{Moment, SliceKey, Uid};
+use crate::words::{Moment, SliceKey};
 use crate::world::{Admitted, Ledger, World};
 use api::CalendarEntry;
-
-/// Most moments that are tried for a slice that does not fit. Chosen: with the demo's size 64 decisions take some 10 ms.
-const TRIED_MAX: usize = 64;
 
 /// From a moment to before another, in seconds since 1970.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -72,24 +67,6 @@ impl World {
         }
         peak
     }
-}
-
-/// The first span of the same length, not before the wished one, in which the slice would be admitted; none if there is none, or it fits as it is.
-pub(crate) fn first_fit(world: &World, slice: &Slice, uid: Uid) -> Option<SliceSpec> {
-    let wished = Span::of(&slice.spec);
-    let begin = wished.from.max(world.now());
-    let length = (wished.until < i64::MAX).then(|| wished.until.saturating_sub(begin));
-    let ends = world.slices().map(|(_, it)| Span::of(&it.spec).until);
-    let mut starts: Vec<i64> = ends.filter(|end| *end > begin && *end < i64::MAX).collect();
-    starts.sort_unstable();
-    starts.dedup();
-    starts.into_iter().take(TRIED_MAX).find_map(|from| {
-        let mut spec = slice.spec.clone();
-        spec.from = Some(Moment::at(from));
-        spec.until = length.map(|length| Moment::at(from.saturating_add(length)));
-        let ledger = world.peak(Span::of(&spec), Some(&spec.key()));
-        decide(world, &spec, uid, &ledger).is_ok().then_some(spec)
-    })
 }
 
 /// What of the domain's time is promised, in the order of its beginning; `names` says whose slices are told by name.

@@ -1,7 +1,7 @@
 //! A guest's console in a browser: a shell at a terminal, by WebSocket (RFC 6455).
 //!
 //! A message of bytes is what is typed, or what the shell writes. A message of text is JSON: from the browser [`Window`], the terminal's size;
-//! to it a [`Fault`], why there is no shell. The close frame's reason says with which status it ended.
+//! to it an [`api::Fault`], why there is no shell. The close frame's reason says with which status it ended.
 
 use super::guests::{Running, run};
 use super::slices::key;

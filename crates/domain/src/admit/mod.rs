@@ -13,7 +13,7 @@ mod references;
 mod times;
 mod ways;
 
-use crate::calendar::{Span, first_fit};
+use crate::calendar::Span;
 use crate::decision::Decision;
 use crate::fault::Fault;
 use crate::file::slice::SliceSpec;
@@ -35,14 +35,14 @@ pub fn admit(world: &World, slice: &Slice, uid: Uid) -> Result<Decision, Vec<Fau
     let uid = world.slice(&slice.spec.key()).map_or(uid, |old| old.decision.uid);
     let ledger = world.peak(Span::of(&slice.spec), Some(&slice.spec.key()));
     decide(world, &slice.spec, uid, &ledger).map_err(|found| {
-        let later = first_fit(world, slice, uid);
+        let later = times::first_fit(world, slice, uid);
         fits::explain(world, slice, uid, (found, &ledger, later))
     })
 }
 
 /// A fault, where it is, and which quantity of the file it is about.
 #[derive(Clone, Debug)]
-pub(crate) struct Found {
+struct Found {
     pointer: String,
     fault: Fault,
     quantity: Option<Quantity>,
@@ -60,7 +60,7 @@ impl Found {
 
 /// The decision itself, without what would fit.
 /// `ledger` is what others are promised within the slice's time.
-pub(crate) fn decide(
+fn decide(
     world: &World,
     spec: &SliceSpec,
     uid: Uid,
