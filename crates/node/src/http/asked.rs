@@ -12,10 +12,19 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use hyper::server::conn::http1;
 use hyper::upgrade::Upgraded;
-use hyper_util::rt::TokioIo;
+use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use serve::error::{self, ApiError};
 use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Semaphore;
+
+/// How long a connection may wait for a question. Chosen: twice as long as a controller keeps one; a controller whose host is gone leaves none behind.
+const IDLE: Duration = Duration::from_secs(60);
+/// Questions about switches that are answered at a time; others wait. Chosen: tenants ask them, and the node has other work.
+const AT_A_TIME: usize = 4;
+
+static TURNS: Semaphore = Semaphore::const_new(AT_A_TIME);
 
 /// Answers by a connection, one question after another, until the controller closes it.
 ///
@@ -23,7 +32,8 @@ use std::sync::Arc;
 /// The connection is broken.
 pub async fn serve(connection: TokioIo<Upgraded>, node: Arc<Node>) -> Result<(), hyper::Error> {
     let service = TowerToHyperService::new(router(node));
-    let server = http1::Builder::new();
+    let mut server = http1::Builder::new();
+    server.timer(TokioTimer::new()).header_read_timeout(IDLE);
     server.serve_connection(TokioIo::new(connection), service).with_upgrades().await
 }
 
@@ -82,6 +92,8 @@ async fn only_switches_of_slices(
     request: Request,
     next: Next,
 ) -> Response {
+    // It is never closed.
+    let _turn = TURNS.acquire().await;
     match thing(&request).and_then(|switch| node.is_a_slices(switch)) {
         Some(false) => forbidden("switches"),
         // Of one that is not there its handler says so.

@@ -27,8 +27,9 @@ Examples:
   suiro slice why red/demo       all that is waited for
   suiro slice why red/demo a     link a alone
   suiro slice why red/demo s1 in_port=1,icmp,nw_src=10.0.0.1,nw_dst=10.0.0.3
-                                 the way of a packet that comes in at switch s1, as rules are now;
-                                 nothing is sent; exit code 4: it is dropped")]
+      the way of a packet that comes in at s1, by the rules of now
+
+Nothing is sent. Exit code 4: the packet is dropped.")]
     Why {
         /// Which: TENANT/SLICE
         slice: String,
