@@ -4,7 +4,7 @@
 //! link a packet goes by, and nothing of what others have there.
 
 use crate::record::Record;
-use api::{SliceOnward, WhyAnswer, WhyDrop, WhyExit, WhyQuestion, WhyVerdict, WhyWatch};
+use api::{Peer, SliceOnward, WhyAnswer, WhyDrop, WhyExit, WhyQuestion, WhyVerdict, WhyWatch};
 use domain::file::slice::SliceSpec;
 use domain::{Decision, End, EndPort, Name, Names, SliceKey, Wire, wires};
 use std::collections::BTreeMap;
@@ -95,6 +95,12 @@ impl Ways {
         why.drops = why.drops.into_iter().map(|drop| self.lost(node, drop)).collect();
         why.watch = WhyWatch::default();
         (why, onward)
+    }
+
+    /// A port that another is joined with, if it is the slice's own.
+    pub fn own_peer(&self, peer: &Peer) -> Option<Peer> {
+        let own = self.own.get(&peer.switch().to_string())?;
+        Some(Peer::new(own.parse().ok()?, peer.port().clone()))
     }
 
     fn is_own(&self, switch: &str) -> bool {
@@ -300,6 +306,13 @@ mod tests {
         let exits = [("K", "wan4.o1", "icmp,tun_id=0x200"), ("blue.demo.s1", "p1", "icmp")];
         let (told, onward) = ways().told(&t1, answer(&[], &exits, &[]), &WhyQuestion::default());
         assert!(told.exits.is_empty() && onward.is_empty());
+    }
+
+    #[test]
+    fn a_peer_is_told_by_the_slices_name_and_the_nodes_own_switch_is_not() {
+        let told = |peer: &str| ways().own_peer(&peer.parse().unwrap()).map(|it| it.to_string());
+        assert_eq!(told("red.demo.s10:p2").as_deref(), Some("s10:p2"));
+        assert_eq!(told("K:c82882eedfd45"), None);
     }
 
     #[test]

@@ -151,6 +151,14 @@ impl Controller {
     /// There is none of that name.
     pub fn remove(&self, key: &SliceKey) -> Result<PlanView, ApiError> {
         let mut state = self.state();
+        let plan = self.removed(&mut state, key)?;
+        drop(state);
+        self.moved();
+        Ok(plan)
+    }
+
+    /// The same in a state that the caller has.
+    pub(super) fn removed(&self, state: &mut State, key: &SliceKey) -> Result<PlanView, ApiError> {
         let kept = state.slices.get(key).ok_or_else(|| no_slice(key))?;
         let admitted = kept.record.admitted();
         let plan = told(key, kept.record.generation, &diff(Some(&admitted), None), String::new());
@@ -159,10 +167,8 @@ impl Controller {
         }
         let record =
             Record { going: true, generation: kept.record.generation + 1, ..kept.record.clone() };
-        self.keep(&mut state, record)?;
+        self.keep(state, record)?;
         state.world.remove(key);
-        drop(state);
-        self.moved();
         Ok(plan)
     }
 

@@ -25,6 +25,9 @@ impl Controller {
             .filter(|(_, kept)| !kept.record.going && end(kept) <= now_s)
             .map(|(key, _)| key.clone())
             .collect();
+        // Under the same lock: who gives a slice a later end meanwhile keeps it.
+        let ended: Vec<_> =
+            over.into_iter().map(|key| (self.removed(&mut state, &key).map(drop), key)).collect();
         drop(state);
         for key in &begun {
             self.tell_time(key, "its time has come");
@@ -32,14 +35,15 @@ impl Controller {
         for (key, words) in notices {
             self.tell_time(&key, &format!("it ends within {words}"));
         }
-        for key in &over {
-            match self.remove(key) {
-                Ok(_) => self.tell_time(key, "its time is over"),
+        let moves = !begun.is_empty() || !ended.is_empty();
+        for (done, key) in ended {
+            match done {
+                Ok(()) => self.tell_time(&key, "its time is over"),
                 // The next look tries again.
                 Err(error) => tracing::error!("slice {key} does not end: {}", error.into_fault()),
             }
         }
-        if !begun.is_empty() {
+        if moves {
             self.moved();
         }
     }

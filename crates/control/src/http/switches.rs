@@ -54,8 +54,12 @@ pub async fn list_slice_ports(
 ) -> Answer<Vec<PortView>> {
     let its = Its::find(&controller, (tenant, slice), &switch)?;
     let mut ports: Vec<PortView> = its.get("/ports").await?;
+    let ways = ways(&controller, &its.placed.key)?;
     for port in &mut ports {
         its.name(&mut port.switch);
+        // What it is joined with on the node's own switch is no business of the slice's; its spec has that, too.
+        port.peer = port.peer.as_ref().and_then(|peer| ways.own_peer(peer));
+        port.spec = None;
     }
     Ok(Json(ports))
 }
@@ -137,10 +141,7 @@ pub async fn why_slice(
     Body(question): Body<WhyQuestion>,
 ) -> Answer<SliceWhy> {
     let key = key((tenant, slice))?;
-    let ways = {
-        let state = controller.state();
-        Ways::of(&state.slices.get(&key).ok_or_else(|| no_slice(&key))?.record)
-    };
+    let ways = ways(&controller, &key)?;
     let mut legs: Vec<SliceLeg> = Vec::new();
     let mut reach = Vec::new();
     let first = (switch, question, None, String::new());
@@ -180,6 +181,11 @@ pub async fn why_slice(
         }
     }
     Ok(Json(SliceWhy { verdict: verdict(&reach, ahead.is_empty()), legs }))
+}
+
+fn ways(controller: &Shared, key: &SliceKey) -> Result<Ways, ApiError> {
+    let state = controller.state();
+    Ok(Ways::of(&state.slices.get(key).ok_or_else(|| no_slice(key))?.record))
 }
 
 /// The port that a packet's match says it came in by.
