@@ -39,6 +39,8 @@ pub enum Noun {
     Circuit,
     /// Somebody who looks at frames.
     Capture,
+    /// A bound that somebody hits.
+    Bound,
     /// A slice of a domain: `tenant/slice`.
     Slice,
     /// A link of a slice: `tenant/slice/link`.
@@ -158,6 +160,7 @@ impl Noun {
             Self::Guest => "guest",
             Self::Circuit => "circuit",
             Self::Capture => "capture",
+            Self::Bound => "bound",
             Self::Slice => "slice",
             Self::Link => "link",
             Self::Domain => "domain",

@@ -20,6 +20,7 @@
 mod name;
 
 mod audit;
+mod bound;
 mod capture;
 mod circuit;
 #[cfg(feature = "client")]
@@ -55,6 +56,7 @@ mod why;
 mod worker;
 
 pub use audit::{AuditReport, Deviation};
+pub use bound::{Bound, BoundHit};
 pub use capture::{
     CAPTURE_BUDGET, CAPTURE_HEADER, CAPTURE_RING, CAPTURE_TYPE, CaptureFilter, CapturePointView,
     CaptureSpec, CaptureView, SNAP_MAX,
@@ -85,7 +87,9 @@ pub use name::{
     BadText, Cookie, Dpid, Dscp, FileMode, GroupName, IfName, KeyPath, Mac, Netns, PartName, Peer,
     PortName, SocketPath, SteerPoint, SwitchName, UserName,
 };
-pub use node::{CAPTURE_SOCKET, DEFAULT_RUN_DIR, LOCK, NodeView, READ_SOCKET, StoreView};
+pub use node::{
+    CAPTURE_SOCKET, DEFAULT_RUN_DIR, LOCK, MemoryUse, NodeView, READ_SOCKET, StoreView,
+};
 pub use number::PortNumber;
 pub use offload::{
     OffloadPolicy, OffloadPolicyView, OffloadRung, OffloadSwitch, OffloadView, OffloadWhy,

@@ -1,6 +1,6 @@
 //! What is shown of a node.
 
-use crate::Fault;
+use crate::{BoundHit, Fault};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -37,8 +37,23 @@ pub struct NodeView {
     pub ports: usize,
     /// The store.
     pub store: StoreView,
+    /// Bytes of memory that it has, and that it may use.
+    #[serde(default)]
+    pub memory: MemoryUse,
+    /// Bounds that somebody has hit within a day, the last first.
+    #[serde(default)]
+    pub bounds: Vec<BoundHit>,
     /// Whether `suiro steer attach` started it, so that it ends with the last interface.
     pub background: bool,
+}
+
+/// Memory of a node.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
+pub struct MemoryUse {
+    /// Bytes that it has now.
+    pub used: u64,
+    /// Bytes that it may use: what `[node] memory` says, its control group or the machine, the least of them.
+    pub may: u64,
 }
 
 /// What survives a restart.

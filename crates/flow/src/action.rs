@@ -2,7 +2,7 @@
 //!
 //! The OpenFlow agent translates protocol values to these and back, so that nothing here knows a protocol version.
 
-use crate::limits::MAX_ACTIONS;
+use crate::limits::{MAX_ACTIONS, units};
 use wire::{Field, Key, eth_type, ip_proto};
 
 /// A port number local to one switch; the reserved ones are [`Output`] variants.
@@ -147,6 +147,13 @@ pub struct Instructions {
     pub goto: Option<u8>,
     /// Parts that change no packet.
     pub wording: Wording,
+}
+
+impl Instructions {
+    /// What their actions take, in units of a plain entry ([`crate::Pipeline::weight`]).
+    pub fn weight(&self) -> u64 {
+        units((self.apply.len() + self.write.len()) as u64)
+    }
 }
 
 /// Parts of instructions that change no packet, kept because statistics repeat them.

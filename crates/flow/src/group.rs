@@ -28,7 +28,7 @@ pub(crate) use entry::{Group, Program};
 pub use stats::{GroupStats, GroupView};
 
 use crate::idmap::IdMap;
-use crate::limits::{MAX_GROUP, MAX_PORT};
+use crate::limits::{MAX_GROUP, MAX_PORT, units};
 use crate::ports::PortTable;
 use crate::tally::History;
 use crate::time::Nanos;
@@ -44,7 +44,13 @@ pub struct GroupTable {
     groups: IdMap<Arc<Group>>,
     /// Buckets of all groups.
     buckets: u32,
+    /// Actions of all buckets.
+    actions: u32,
     graph: Graph,
+}
+
+fn actions(buckets: &[Bucket]) -> u32 {
+    buckets.iter().map(|bucket| bucket.actions.len() as u32).sum()
 }
 
 impl GroupTable {
@@ -55,8 +61,9 @@ impl GroupTable {
 
     /// The groups as they are, for workers: not to be changed.
     pub(crate) fn view(&self) -> Self {
-        let Self { limits, groups, buckets, graph: _ } = self;
-        Self { limits: *limits, groups: groups.clone(), buckets: *buckets, graph: Graph::default() }
+        let Self { limits, groups, buckets, actions, graph: _ } = self;
+        let (groups, graph) = (groups.clone(), Graph::default());
+        Self { limits: *limits, groups, buckets: *buckets, actions: *actions, graph }
     }
 
     /// Makes one change. Returns the groups that went, whose flow entries must go with them.
@@ -99,6 +106,11 @@ impl GroupTable {
         self.groups.contains(id)
     }
 
+    /// What they take, in units of a plain flow entry: each group, each bucket, and their actions ([`crate::units`]).
+    pub(crate) fn weight(&self) -> u64 {
+        self.groups.len() as u64 + u64::from(self.buckets) + units(u64::from(self.actions))
+    }
+
     /// Number of groups.
     pub fn len(&self) -> usize {
         self.groups.len()
@@ -131,11 +143,13 @@ impl GroupTable {
         ports: &PortTable,
     ) -> Result<Vec<u32>, GroupModError> {
         let buckets = self.check(id, body.kind, &body.buckets)?;
+        let before = self.get(id).map_or(0, |group| actions(&group.body.buckets));
+        let with = self.actions - before + actions(&body.buckets);
         let to = Successors::of(&body.buckets);
         self.graph.check(id, &to)?;
         self.graph.lead(id, to);
         self.place(id, body, ports);
-        self.buckets = buckets;
+        (self.buckets, self.actions) = (buckets, with);
         Ok(Vec::new())
     }
 
@@ -145,6 +159,7 @@ impl GroupTable {
         }
         let Some(gone) = self.groups.remove(id) else { return Ok(Vec::new()) };
         self.buckets -= gone.body.buckets.len() as u32;
+        self.actions -= actions(&gone.body.buckets);
         self.graph.lead(id, Successors::default());
         if gone.is_live() {
             self.refresh(self.graph.predecessors(id).collect(), ports);

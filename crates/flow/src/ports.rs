@@ -194,6 +194,12 @@ impl PortTable {
         self.entry(number).map(|entry| &*entry.storm)
     }
 
+    /// Frames that storm control has let go nowhere, by the port where they came in: ports of which there are any.
+    pub fn storms(&self) -> impl Iterator<Item = (PortNo, u64)> {
+        let cut = self.entries.iter().map(|entry| (entry.state.number, entry.storm.cut()));
+        cut.filter(|(_, frames)| *frames > 0)
+    }
+
     fn entry(&self, number: PortNo) -> Option<&Entry> {
         if let Some(&at) = self.index.get(number as usize) {
             return self.entries.get(at as usize);

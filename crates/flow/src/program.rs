@@ -168,6 +168,8 @@ pub(crate) struct Interner {
     deep: [u32; 2],
     /// Programs whose packets' headers may leave longer or shorter than they came.
     reshaping: u32,
+    /// Actions of all entries: those of a program as often as it is used.
+    actions: u64,
 }
 
 impl Interner {
@@ -181,8 +183,19 @@ impl Interner {
         self.view.get(number)
     }
 
+    /// Actions of all entries.
+    pub fn actions(&self) -> u64 {
+        self.actions
+    }
+
     /// The number of these instructions, used once more; `None` when all numbers are taken.
     pub fn take(&mut self, instructions: &Instructions) -> Option<u32> {
+        let number = self.number(instructions)?;
+        self.actions += actions(instructions).count() as u64;
+        Some(number)
+    }
+
+    fn number(&mut self, instructions: &Instructions) -> Option<u32> {
         if let Some(&number) = self.by_content.get(instructions) {
             self.uses[number as usize] += 1;
             return Some(number);
@@ -239,6 +252,7 @@ impl Interner {
 
     /// One use less. Snapshots that still run it keep it.
     pub fn release(&mut self, number: u32) {
+        self.actions -= actions(&self.view.get(number).instructions).count() as u64;
         let uses = &mut self.uses[number as usize];
         *uses -= 1;
         if *uses == 0 {
@@ -268,8 +282,10 @@ mod tests {
         let one = interner.take(&output(1)).unwrap();
         assert_eq!(interner.take(&output(1)), Some(one));
         let view = interner.view().clone();
+        assert_eq!(interner.actions(), 2, "each use counts");
         interner.release(one);
         interner.release(one);
+        assert_eq!(interner.actions(), 0);
         let two = interner.take(&output(2)).unwrap();
         assert_eq!(one, two, "numbers are used again");
         assert_eq!(*view.get(one).instructions, output(1));

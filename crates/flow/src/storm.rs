@@ -27,6 +27,8 @@ pub(crate) enum Flood {
 #[derive(Debug, Default)]
 pub(crate) struct Storm {
     full_at: [AtomicU64; 2],
+    /// Frames that went nowhere.
+    cut: AtomicU64,
 }
 
 impl Storm {
@@ -37,7 +39,16 @@ impl Storm {
     pub(crate) fn take(&self, flood: Flood, copies: usize, per_s: Option<u32>, now: Nanos) -> bool {
         let Some(per_s) = per_s.filter(|_| copies > 0) else { return true };
         let next = |full_at| after(full_at, copies, per_s, now);
-        self.full_at[flood as usize].fetch_update(Relaxed, Relaxed, next).is_ok()
+        let is_paid = self.full_at[flood as usize].fetch_update(Relaxed, Relaxed, next).is_ok();
+        if !is_paid {
+            self.cut.fetch_add(1, Relaxed);
+        }
+        is_paid
+    }
+
+    /// Frames whose copies were not paid.
+    pub(crate) fn cut(&self) -> u64 {
+        self.cut.load(Relaxed)
     }
 
     /// Whether [`Storm::take`] would take them. Takes nothing.

@@ -10,6 +10,7 @@ use datapath::{HeldFrame, PortCounters, Punt, QueueCounters, SwitchId};
 use flow::{Limits, Nanos, PacketIn, PacketInReason, PortNo, Serials, Snapshot};
 use node::agent::{Agent, Endpoints, Timing};
 use node::feed::Feed;
+use node::hits::Hits;
 use node::journal::Discard;
 use node::switch::{Emission, NewSwitch, Plane, Switch};
 use openflow::{
@@ -264,7 +265,9 @@ fn serve(socket: &Path) -> (tokio::runtime::Runtime, Arc<Switch>, Agent) {
         serials: Serials::default(),
         ends: Arc::default(),
         budget: Arc::default(),
+        room: Arc::default(),
         feed: Feed::default(),
+        hits: Hits::default(),
     };
     let switch = Switch::new(new, Arc::new(Discard), |_| Arc::new(Nothing(Instant::now())));
     runtime.spawn(switch.clone().keep_published());

@@ -13,6 +13,7 @@
 
 use crate::feed::Feed;
 use crate::host::privilege;
+use crate::roll::{Duty, Roll};
 use api::exec::ExecRequest;
 use api::{
     Deviation, Fault, GuestCondition, GuestInterface, GuestSpec, GuestView, Happening, News, Noun,
@@ -59,7 +60,7 @@ impl Guests {
     ///
     /// # Errors
     /// The system refuses a thread or an eventfd.
-    pub fn start(places: Places) -> io::Result<Arc<Self>> {
+    pub fn start(places: Places, roll: &Roll) -> io::Result<Arc<Self>> {
         let (requests, inbox) = channel();
         let wake = Arc::new(crate::ports::wake_fd()?);
         let (board, places) = (Arc::default(), Arc::new(places));
@@ -72,13 +73,13 @@ impl Guests {
             looked: None,
         };
         let bell = wake.clone();
-        let run = move || {
+        let run = move |duty: Duty| {
             if let Err(error) = privilege::keep_what_guests_need() {
                 tracing::warn!("guests: {}", chain(&error));
             }
-            keeper.run(&inbox, &bell);
+            keeper.run(&inbox, &bell, &duty);
         };
-        std::thread::Builder::new().name("suiro-guests".into()).spawn(run)?;
+        roll.spawn("suiro-guests", run)?;
         Ok(Arc::new(Self { requests: Mutex::new(requests), wake, board, places }))
     }
 
@@ -183,14 +184,16 @@ struct Keeper {
 }
 
 impl Keeper {
-    fn run(&mut self, inbox: &Receiver<Request>, wake: &OwnedFd) {
+    fn run(&mut self, inbox: &Receiver<Request>, wake: &OwnedFd, duty: &Duty) {
         loop {
+            duty.works();
             match inbox.try_recv() {
                 Ok(request) => self.take(request),
                 // Guests go on without a node.
                 Err(TryRecvError::Disconnected) => return,
                 Err(TryRecvError::Empty) => {
                     let limit = self.look();
+                    duty.waits();
                     self.wait(limit, wake);
                 }
             }

@@ -18,6 +18,9 @@
 //! * [`doctor`]: what the host has, and the fix for what it lacks.
 //! * [`config`]: the file, with all its errors at once.
 //! * [`feed`]: what happened, in one order, for whoever listens; it is the crate [`mod@serve`]'s.
+//! * `roll`: do the control threads still work?
+//! * [`room`]: memory for what waits for somebody.
+//! * [`hits`]: who hit which bound of the node, and since when.
 //! * [`store`]: what survives a restart; `durable`: single files that do; [`journal`]: how switches tell it; [`refusal`]: why a request is not carried out.
 //!
 //! ## Threads
@@ -39,7 +42,7 @@
 //! ## Locks, outermost first
 //!
 //! The node's change lock, a member's agent, a member's state, a switch's control lock, then leaves (the ports' board, the store's queue,
-//! a connection's outbox, the datapath's registry, the feed). Nothing waits for a thread under any but the first two.
+//! a connection's outbox, the datapath's registry, hits, the feed). Nothing waits for a thread under any but the first two.
 
 pub mod agent;
 pub mod captures;
@@ -48,6 +51,7 @@ pub mod config;
 pub mod doctor;
 mod durable;
 pub mod guests;
+pub mod hits;
 pub mod host;
 pub mod http;
 pub mod journal;
@@ -55,6 +59,8 @@ pub mod member;
 pub mod offload;
 pub mod ports;
 pub mod refusal;
+mod roll;
+pub mod room;
 pub mod run;
 mod samples;
 pub mod service;

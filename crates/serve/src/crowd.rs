@@ -55,6 +55,17 @@ struct Member {
     task: AbortHandle,
 }
 
+/// What became of one more.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Admission {
+    /// There was room.
+    Free,
+    /// Another has ended for it.
+    InPlace,
+    /// None made room.
+    Refused,
+}
+
 impl Crowd {
     /// Nobody yet, and so many at most; who was still for so long makes room for others.
     pub fn new(most: usize, still: Duration) -> Self {
@@ -66,25 +77,26 @@ impl Crowd {
         self.most
     }
 
-    /// Lets one more begin, in place of another if there is no room; false if none makes any. Within a runtime.
+    /// Lets one more begin, in place of another if there is no room. Within a runtime.
     #[must_use]
-    pub fn admit<F>(&self, work: impl FnOnce(Arc<Pulse>) -> F) -> bool
+    pub fn admit<F>(&self, work: impl FnOnce(Arc<Pulse>) -> F) -> Admission
     where
         F: Future<Output = ()> + Send + 'static,
     {
         let mut there = self.there.lock().unwrap_or_else(PoisonError::into_inner);
         there.retain(|member| !member.task.is_finished());
-        if there.len() >= self.most {
+        let is_full = there.len() >= self.most;
+        if is_full {
             let waits = there.iter().enumerate().filter(|(_, it)| !it.pulse.works.load(Relaxed));
             let stillest = waits.min_by_key(|(_, it)| it.pulse.moved());
             let goes = stillest.filter(|(_, it)| it.pulse.moved().elapsed() >= self.still);
-            let Some((index, _)) = goes else { return false };
+            let Some((index, _)) = goes else { return Admission::Refused };
             there.remove(index).task.abort();
         }
         let pulse = Pulse::new();
         let task = tokio::spawn(work(pulse.clone())).abort_handle();
         there.push(Member { pulse, task });
-        true
+        if is_full { Admission::InPlace } else { Admission::Free }
     }
 }
 
@@ -119,21 +131,21 @@ mod tests {
         };
         let pulse = |number: usize| pulses.lock().unwrap()[number].clone();
         for number in 0..3 {
-            assert!(come(number));
+            assert_eq!(come(number), Admission::Free);
             tokio::time::advance(Duration::from_millis(1)).await;
         }
         pulse(0).beat();
         pulse(1).set_works(true);
-        assert!(come(3));
+        assert_eq!(come(3), Admission::InPlace);
         assert_eq!(ended.recv().await, Some(2), "0 has moved since, and 1 works");
         [0, 3].into_iter().map(pulse).for_each(|pulse| pulse.set_works(true));
-        assert!(!come(4), "all work");
+        assert_eq!(come(4), Admission::Refused, "all work");
         assert_eq!(ended.recv().await, Some(4));
         pulse(3).set_works(false);
-        assert!(!come(5), "3 has just moved");
+        assert_eq!(come(5), Admission::Refused, "3 has just moved");
         assert_eq!(ended.recv().await, Some(5));
         tokio::time::advance(Duration::from_millis(1)).await;
-        assert!(come(6));
+        assert_eq!(come(6), Admission::InPlace);
         assert_eq!(ended.recv().await, Some(3));
     }
 
@@ -142,10 +154,11 @@ mod tests {
         let crowd = Crowd::new(1, Duration::ZERO);
         for _ in 0..3 {
             let (done, is_done) = tokio::sync::oneshot::channel::<()>();
-            assert!(crowd.admit(|pulse| async move {
+            let came = crowd.admit(|pulse| async move {
                 pulse.set_works(true);
                 drop(done);
-            }));
+            });
+            assert_eq!(came, Admission::Free);
             let _ = is_done.await;
             tokio::task::yield_now().await;
         }

@@ -17,6 +17,11 @@ impl ApiError {
         Self { status, body: Box::new(body.into()) }
     }
 
+    /// Its status.
+    pub fn status(&self) -> StatusCode {
+        self.status
+    }
+
     /// What is told first.
     pub fn into_fault(self) -> Fault {
         self.body.error

@@ -3,7 +3,8 @@
 //! Each connection is a task of a [`Crowd`]: when all places are taken, the one goes whose peer has not moved for the longest.
 
 use crate::bodies::Bodies;
-use crate::crowd::{Crowd, Pulse};
+use crate::crowd::{Admission, Crowd, Pulse};
+use crate::hit::{Hit, Told};
 use axum::Router;
 use axum::extract::ConnectInfo;
 use axum::serve::Listener;
@@ -31,18 +32,19 @@ const FEWEST: usize = 16;
 const PART_OF_ONE: usize = 8;
 
 /// What all callers of one socket may have together.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Bounds {
     connections: usize,
     bodies: Bodies,
+    told: Told,
 }
 
 impl Bounds {
-    /// For a process that may open so many files.
-    pub fn of_files(files: u64) -> Self {
+    /// For a process that may open so many files, whose sockets share a sum of bodies; `told` hears of who hits one.
+    pub fn new(files: u64, bodies: &Bodies, told: Told) -> Self {
         let files = usize::try_from(files).unwrap_or(usize::MAX);
         let connections = (files / PART_OF_ONE).clamp(FEWEST, MOST);
-        Self { connections, bodies: Bodies::default() }
+        Self { connections, bodies: bodies.telling(told.clone()), told }
     }
 }
 
@@ -64,9 +66,13 @@ pub async fn serve<L: Listener, P: Clone + Send + Sync + 'static>(
         };
         let who = ConnectInfo(peer(&stream, address));
         let (router, bodies, ending) = (router.clone(), bounds.bodies.clone(), ending.clone());
-        let came = crowd.admit(|pulse| talk((stream, pulse), router, (who, bodies), ending));
-        if !came {
-            tracing::warn!("API: {} requests are at work: a caller is sent away", crowd.most());
+        match crowd.admit(|pulse| talk((stream, pulse), router, (who, bodies), ending)) {
+            Admission::Free => {}
+            Admission::InPlace => (bounds.told)(Hit::Connection),
+            Admission::Refused => {
+                tracing::warn!("API: {} requests are at work: a caller is sent away", crowd.most());
+                (bounds.told)(Hit::Refused);
+            }
         }
     }
     drop((listener, ending));

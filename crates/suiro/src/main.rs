@@ -13,6 +13,7 @@
 //! Exit codes: 0 done; 1 refused or failed; 2 not understood; 3 no node to talk to; 4 asked for: something would change.
 
 mod args;
+mod bounds;
 mod commands;
 mod extcap;
 mod failure;

@@ -73,7 +73,7 @@ pub enum MemoryError {
     },
     /// The guest would map more than it may.
     #[error(
-        "region at guest address {guest:#x} of {size} bytes is more than this guest may share: 1 TiB at most, and a quarter of what other guests leave (in all 64 TiB, and page tables of a quarter of the node's memory limit)"
+        "region at guest address {guest:#x} of {size} bytes is more than this guest may share: 1 TiB at most, and a quarter of what other guests leave (in all 64 TiB, and page tables of an eighth of what the node may use)"
     )]
     TooLarge {
         /// First guest physical address.

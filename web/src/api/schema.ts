@@ -1433,7 +1433,7 @@ export interface components {
          * @description Kinds of object that events are about.
          * @enum {string}
          */
-        Noun: "node" | "part" | "switch" | "port" | "controller" | "flow" | "rules" | "guest" | "circuit" | "capture" | "slice" | "link" | "domain";
+        Noun: "node" | "part" | "switch" | "port" | "controller" | "flow" | "rules" | "guest" | "circuit" | "capture" | "bound" | "slice" | "link" | "domain";
         /**
          * @description A part's name, unique on the node.
          * @example lab

@@ -12,5 +12,6 @@ mod neighbours;
 mod peers;
 mod requests;
 mod rights;
+mod seen;
 
 use bystanders::Bystanders;

@@ -83,6 +83,49 @@ fn a_full_table_refuses_one_more_flow_and_takes_it_when_there_is_room() {
     bystanders.lost_nothing();
 }
 
+/// Of 64 MiB the node itself has half, and switches a KiB for each entry of the rest: 32768, of which one switch takes half.
+#[test]
+fn rules_and_groups_take_of_the_nodes_memory_what_they_hold_and_leave_others_theirs() {
+    if !privileged() {
+        return;
+    }
+    let bystanders = Bystanders::configured("memory = 67108864\n", &[]);
+    let lab = &bystanders.lab;
+    let status = lab.json(&["status"]);
+    assert_eq!(status["memory"]["may"], 67_108_864, "{status}");
+    let add = |what: &str, switch: &str, lines: Vec<String>| {
+        let file = lab.path("lines");
+        std::fs::write(&file, lines.join("\n")).unwrap();
+        lab.says(&[what, "add", switch, "--file", file.to_str().unwrap()])
+    };
+    // 400 actions are as much as 50 entries.
+    let outputs = vec!["output:1"; 400].join(",");
+    let rule = |n| format!("priority=9,tcp,tp_dst={n},actions={outputs}");
+    let said = add("flow", "sw0", (0..400).map(rule).collect());
+    assert_eq!(said.code, 1);
+    says(&said.err, &["the node's memory has no room", "remedy: "]);
+    let rules = Ofctl::management(lab, "sw0").run("dump-aggregate", &[]);
+    let count = rules.split("flow_count=").nth(1).and_then(|rest| rest.trim().parse().ok());
+    let count: u32 = count.unwrap_or_else(|| panic!("{rules}"));
+    assert!((300..=330).contains(&count), "{count} of 51 each in 16384");
+
+    lab.suiro(&["switch", "add", "sw1"]);
+    let bucket = ",bucket=output:1".repeat(100);
+    let group = |n| format!("group_id={n},type=all{bucket}");
+    let said = add("group", "sw1", (1..200).map(group).collect());
+    assert_eq!(said.code, 1);
+    says(&said.err, &["the node's memory has no room for more groups"]);
+    let hits = lab.json(&["status"])["bounds"].to_string();
+    says(&hits, &[r#""switch":"sw0""#, r#""switch":"sw1""#, r#""bound":"rules""#]);
+
+    lab.suiro(&["switch", "add", "sw2"]);
+    let plain = |n| format!("priority=9,tcp,tp_dst={n},actions=drop");
+    assert_eq!(add("flow", "sw2", (0..1000).map(plain).collect()).code, 0);
+    lab.suiro(&["switch", "del", "sw0"]);
+    assert_eq!(add("group", "sw1", (300..340).map(group).collect()).code, 0, "it came back");
+    bystanders.lost_nothing();
+}
+
 /// So many calls of the API that say this and then neither speak nor listen.
 fn calls(lab: &Lab, count: usize, what: &str) -> Vec<UnixStream> {
     let call = || {

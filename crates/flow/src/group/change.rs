@@ -2,7 +2,7 @@
 
 use crate::action::ActionError;
 use crate::action::{Action, PortNo};
-use crate::limits::MAX_CHAIN;
+use crate::limits::{MAX_CHAIN, units};
 
 /// How a group chooses among its buckets.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -58,6 +58,19 @@ pub enum GroupMod {
     },
     /// All groups go (`OFPG_ALL`).
     DeleteAll,
+}
+
+impl GroupMod {
+    /// What the group takes that it makes, in units of a plain flow entry ([`crate::Pipeline::weight`]).
+    pub fn weight(&self) -> u64 {
+        match self {
+            Self::Add { buckets, .. } | Self::Modify { buckets, .. } => {
+                let actions = buckets.iter().map(|bucket| bucket.actions.len() as u64).sum();
+                1 + buckets.len() as u64 + units(actions)
+            }
+            Self::Delete { .. } | Self::DeleteAll => 0,
+        }
+    }
 }
 
 /// Why a [`GroupMod`] was refused. Each maps to one OpenFlow error; nothing changed then.

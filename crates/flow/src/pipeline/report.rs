@@ -2,6 +2,7 @@
 
 use super::Pipeline;
 use super::timers::Due;
+use crate::limits::units;
 use crate::program::actions;
 use crate::resolve::Hit;
 use crate::stats::{Aggregate, FlowFilter, FlowStats, TableStats};
@@ -99,6 +100,12 @@ impl Pipeline {
     /// Entries in all tables.
     pub fn entries(&self) -> u64 {
         self.tables.iter().flatten().map(|table| u64::from(table.rules)).sum()
+    }
+
+    /// What entries, groups and meters take, in units of a plain entry: one for each entry, group, bucket and meter, and [`units`] of their actions.
+    pub fn weight(&self) -> u64 {
+        let ours = self.entries() + units(self.store.programs.actions());
+        ours + self.groups().weight() + self.meters().len() as u64
     }
 
     /// Statistics of one table; zeros for one that was never used.

@@ -8,6 +8,7 @@ mod semantics;
 mod through;
 mod together;
 mod validity;
+mod weights;
 
 use super::*;
 use crate::limits::LANES;

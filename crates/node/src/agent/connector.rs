@@ -9,13 +9,14 @@ use crate::agent::liveness::Backoff;
 use crate::agent::peer::{Peer, PeerKind};
 use crate::agent::session::{Caller, OnJoin, serve};
 use crate::captures::Wire;
-use api::{Controller, Happening, Noun, Transport};
+use api::{Bound, Controller, Happening, Host, Noun, Transport};
 use openflow::Version;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpStream;
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
@@ -61,6 +62,15 @@ fn report(ended: &Result<End, CallError>, controller: &Controller, link: &Link, 
     }
 }
 
+/// A place among the node's connections.
+fn place(shared: &Shared, to: &str) -> Result<OwnedSemaphorePermit, CallError> {
+    shared.lot.take().ok_or_else(|| {
+        let text = "the node's connections have all the files that are for them";
+        shared.switch.hit(Bound::Connections, to, text);
+        CallError::NoPlace
+    })
+}
+
 /// One call, from its name's resolution to the session's end. `session` hears when the connection stood.
 async fn call(
     controller: &Controller,
@@ -68,8 +78,12 @@ async fn call(
     shared: &Arc<Shared>,
     session: &mut Option<Instant>,
 ) -> Result<End, CallError> {
-    let _place = shared.lot.take().ok_or(CallError::NoPlace)?;
+    let _place = place(shared, &controller.to_string())?;
     link.enter(Phase::Resolving);
+    if matches!(controller.target().host, Host::Name(_)) && shared.names.is_busy() {
+        let (who, text) = (controller.to_string(), "its name waits for others' look-ups");
+        shared.switch.hit(Bound::NameLookups, &who, text);
+    }
     let named = resolve(controller.target(), &shared.names);
     let addresses = within(RESOLVED_WITHIN, "resolve the name", named).await?;
     link.enter(Phase::Connecting);
@@ -175,7 +189,7 @@ impl Auxiliary {
 
     async fn call(&self) -> Result<End, CallError> {
         let (from, to) = self.route;
-        let _place = self.shared.lot.take().ok_or(CallError::NoPlace)?;
+        let _place = place(&self.shared, &to.to_string())?;
         let stream = connect(&[to], Some(from), &self.shared).await?;
         let caller = Caller {
             id: self.shared.next_id(),

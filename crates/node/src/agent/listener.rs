@@ -1,7 +1,7 @@
 //! Waiting for calls: `ptcp:` and `pssl:` addresses, and the management socket.
 
 use crate::agent::Shared;
-use crate::agent::call::{admit, within};
+use crate::agent::call::{CallError, admit, within};
 use crate::agent::end::End;
 use crate::agent::link::{Link, Phase};
 use crate::agent::liveness::Timing;
@@ -201,13 +201,16 @@ impl Here {
         let most = places.most();
         let place = match places.find(origin) {
             Answer::Free(place) => place,
-            Answer::GivenUp(place) => {
+            Answer::GivenUp(place, from) => {
                 let what = format!("{most} connections already: another gave its place up");
+                let text = format!("{most} connections already: one of its own ended");
+                self.shared.switch.hit(api::Bound::Connections, &from.to_string(), &text);
                 self.tell(&what, &name, "no place");
                 place
             }
             Answer::Full => {
                 let what = format!("{most} connections already; close some");
+                self.shared.switch.hit(api::Bound::Connections, &origin.to_string(), &what);
                 return self.tell(&what, &name, "no place");
             }
         };
@@ -248,6 +251,11 @@ impl Here {
                         (name, self.visit(stream, caller, met).await)
                     }
                     Err(error) => {
+                        if let CallError::Slow { .. } = error {
+                            let text = "no TLS handshake in time: the connection ended";
+                            let host = Origin::from(from).to_string();
+                            self.shared.switch.hit(api::Bound::Hello, &host, text);
+                        }
                         let what = "a caller was refused";
                         return self.report((&name, from), &error.trouble(), what, link);
                     }

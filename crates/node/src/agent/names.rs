@@ -41,6 +41,11 @@ impl Names {
         self.ask(move || Ok((name.as_str(), port).to_socket_addrs()?.collect())).await
     }
 
+    /// Whether a look-up would wait for others now.
+    pub fn is_busy(&self) -> bool {
+        self.own.available_permits() == 0 || self.all.available_permits() == 0
+    }
+
     async fn ask<T: Send + 'static>(
         &self,
         question: impl FnOnce() -> io::Result<T> + Send + 'static,

@@ -11,6 +11,7 @@
 //!
 //! Lock: one mutex, held while bytes are copied in or the buffer is swapped out; never across a wait.
 
+use crate::room::Part;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
@@ -46,9 +47,26 @@ struct Waiting {
     closed: bool,
     /// A notice did not fit.
     overflowed: bool,
+    /// What the bytes take of the node's room for what waits.
+    part: Part,
+}
+
+impl Waiting {
+    fn total(&self) -> usize {
+        self.bytes.len() + self.taken
+    }
+
+    fn has_too_many_replies(&self) -> bool {
+        self.replies >= REPLY_MARK || self.replies > 0 && !self.part.may(self.total())
+    }
 }
 
 impl Outbox {
+    /// An empty one, whose bytes take this part of the node's room.
+    pub fn new(part: Part) -> Self {
+        Self { waiting: Mutex::new(Waiting { part, ..Waiting::default() }), ..Self::default() }
+    }
+
     fn lock(&self) -> MutexGuard<'_, Waiting> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -86,11 +104,16 @@ impl Outbox {
 
     fn push(&self, limit: usize, emit: impl FnOnce(&mut Waiting)) -> bool {
         let mut waiting = self.lock();
-        if waiting.closed || waiting.bytes.len() + waiting.taken >= limit {
+        let total = waiting.total();
+        // Replies are never refused: who has too many of them is not read.
+        let is_full = total >= limit || limit != usize::MAX && !waiting.part.may(total);
+        if waiting.closed || is_full {
             return false;
         }
         let was_empty = waiting.bytes.is_empty();
         emit(&mut waiting);
+        let total = waiting.total();
+        waiting.part.set(total);
         drop(waiting);
         if was_empty {
             self.filled.notify_one();
@@ -152,6 +175,8 @@ impl Outbox {
         let mut waiting = self.lock();
         std::mem::swap(&mut waiting.bytes, taken);
         (waiting.replies, waiting.taken) = (0, taken.len());
+        let total = waiting.total();
+        waiting.part.set(total);
         // A burst must not pin its memory for the connection's life.
         if waiting.bytes.capacity() > 2 * PACKET_IN_MARK {
             waiting.bytes = Vec::new();
@@ -161,14 +186,14 @@ impl Outbox {
 
     /// Whether so many bytes of replies wait that no request is to be read.
     pub fn is_full(&self) -> bool {
-        self.lock().replies >= REPLY_MARK
+        self.lock().has_too_many_replies()
     }
 
-    /// Waits until fewer than `REPLY_MARK` bytes of replies wait or the connection ends; for the session that asks only.
+    /// Waits until fewer than `REPLY_MARK` bytes of replies wait, less where the node's room is used up, or the connection ends; for the session that asks only.
     pub async fn room(&self) {
         while {
             let waiting = self.lock();
-            waiting.replies >= REPLY_MARK && !waiting.closed
+            waiting.has_too_many_replies() && !waiting.closed
         } {
             self.emptied.notified().await;
         }
@@ -178,6 +203,8 @@ impl Outbox {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::room::{FREE, Room};
+    use std::sync::Arc;
 
     #[test]
     fn a_peer_that_never_reads_loses_packet_ins_counted_but_no_reply() {
@@ -189,6 +216,23 @@ mod tests {
         assert_eq!(outbox.waiting(), queued * 1000);
         outbox.reply(|out| out.push(1));
         assert!(!outbox.is_closed());
+    }
+
+    #[test]
+    fn where_many_peers_are_deaf_each_has_less() {
+        let room = Arc::new(Room::new(4 << 20));
+        let outboxes: Vec<Outbox> = (0..16).map(|_| Outbox::new(room.part())).collect();
+        for _ in 0..3000 {
+            for outbox in &outboxes {
+                outbox.packet_in(|out| out.extend([7; 1000]));
+            }
+        }
+        let held: Vec<usize> = outboxes.iter().map(Outbox::waiting).collect();
+        assert!(held.iter().sum::<usize>() <= 5 << 20, "{held:?}");
+        assert!(held.iter().all(|bytes| *bytes >= FREE as usize), "{held:?}");
+        let last = &outboxes[15];
+        last.reply(|out| out.push(1));
+        assert!(last.is_full(), "what it asks is not read until it reads");
     }
 
     #[test]

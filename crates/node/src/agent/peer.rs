@@ -10,6 +10,7 @@ mod tests;
 
 use crate::agent::channel::{Channel, Kind};
 use crate::agent::outbox::Outbox;
+use crate::room::Part;
 use crate::switch::translate::port_desc;
 use crate::switch::{Connection, Event, Listener, PacketInEvent, PortEvent};
 use openflow::{
@@ -30,6 +31,17 @@ pub enum PeerKind {
     Caller,
     /// Somebody who opened the management socket, as `ovs-ofctl` does: events as a caller, never a controller.
     Visitor,
+}
+
+impl PeerKind {
+    /// Who is behind a peer of this name: of a caller the host alone, whose port is another one each time.
+    pub fn who(self, name: &str) -> &str {
+        let address = name.split_once(':').and_then(|(_, address)| address.rsplit_once(':'));
+        match (self, address) {
+            (Self::Caller, Some((host, _))) => host,
+            _ => name,
+        }
+    }
 }
 
 /// One negotiated connection.
@@ -90,6 +102,12 @@ impl Peer {
         }
     }
 
+    /// The same, and what waits for it takes this part of the node's room.
+    #[must_use]
+    pub fn within(self, part: Part) -> Self {
+        Self { outbox: Outbox::new(part), ..self }
+    }
+
     /// What it shares with the other connections of its controller.
     pub fn channel(&self) -> &Channel {
         &self.channel
@@ -108,6 +126,11 @@ impl Peer {
     /// Its address, for logs.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Who is behind it.
+    pub fn who(&self) -> &str {
+        self.kind.who(&self.name)
     }
 
     /// What waits to be sent to it.
@@ -260,6 +283,7 @@ impl Listener for Peer {
     fn describe(&self) -> Connection {
         Connection {
             peer: self.name.clone(),
+            who: self.who().to_owned(),
             controller: self.is_controller(),
             auxiliary: self.auxiliary_id,
             role: match self.role() {

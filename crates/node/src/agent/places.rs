@@ -9,6 +9,7 @@
 use crate::agent::peer::Peer;
 use crate::switch::Listener;
 use openflow::Role;
+use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, OnceLock};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -60,6 +61,16 @@ pub struct Origin(Option<IpAddr>);
 impl Origin {
     /// By a socket's file.
     pub const HERE: Self = Self(None);
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            None => f.write_str("management socket"),
+            Some(address @ IpAddr::V4(_)) => write!(f, "{address}"),
+            Some(network) => write!(f, "{network}/64"),
+        }
+    }
 }
 
 impl From<SocketAddr> for Origin {
@@ -132,8 +143,8 @@ pub struct Place(OwnedSemaphorePermit);
 pub enum Answer {
     /// There is a place.
     Free(Place),
-    /// Another gave his up.
-    GivenUp(Place),
+    /// Another, from there, gave his up.
+    GivenUp(Place, Origin),
     /// There is none.
     Full,
 }
@@ -161,7 +172,7 @@ impl Places {
         let Some(index) = who_goes(&taken, newcomer) else { return Answer::Full };
         let gone = self.taken.remove(index);
         gone.session.abort();
-        Answer::GivenUp(Place(gone.place))
+        Answer::GivenUp(Place(gone.place), gone.from)
     }
 
     /// Lets a session begin in its place.
@@ -242,7 +253,7 @@ mod tests {
             places.begin(place, host(1), Met::default(), std::future::pending());
         }
         assert!(lot.take().is_none(), "half of 16 files");
-        let Answer::GivenUp(place) = places.find(host(2)) else { panic!("one goes") };
+        let Answer::GivenUp(place, _) = places.find(host(2)) else { panic!("one goes") };
         places.begin(place, host(2), Met::default(), async {});
         // One was sent away, and one is done.
         places.wait_for_end().await;

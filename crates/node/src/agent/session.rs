@@ -16,6 +16,7 @@ use crate::agent::stream::Input;
 use crate::agent::tap::Tap;
 use crate::captures::Wire;
 use crate::switch::Switch;
+use api::Bound;
 use openflow::{
     ERROR_ECHO, ErrorCode, ErrorKind, ErrorMsg, Fault, FlowMod, Header, Message, MultipartReply,
     Part, Role,
@@ -77,12 +78,19 @@ where
     let version = match tokio::time::timeout(caller.timing.hello_within, agreed).await {
         Ok(Ok(version)) => version,
         Ok(Err(end)) => return end,
-        Err(_) => return End::Silent,
+        Err(_) => {
+            if caller.kind != PeerKind::Controller {
+                let text = "no hello in time: the connection ended";
+                switch.hit(Bound::Hello, caller.kind.who(&caller.name), text);
+            }
+            return End::Silent;
+        }
     };
-    let peer = Arc::new(match &caller.main {
+    let peer = match &caller.main {
         None => Peer::new(caller.id, caller.name, caller.kind, version, switch.miss_send_len()),
         Some((main, number)) => Peer::auxiliary(main, *number, caller.id, caller.name, version),
-    });
+    };
+    let peer = Arc::new(peer.within(switch.room().part()));
     let mut writer = JoinSet::new();
     writer.spawn(write_all(peer.clone(), write, tap));
     if caller.kind == PeerKind::Controller {
@@ -101,6 +109,10 @@ where
     };
     let Err(end) = session.run().await;
     drop(joined);
+    if let End::TooSlow = end {
+        let (who, text) = (session.peer.who(), "it does not read: the connection ended");
+        session.switch.hit(Bound::UnreadMessages, who, text);
+    }
     session.peer.outbox().close();
     // What is queued (the error that explains the end) still goes out, if the peer takes it soon. Who reads too slowly does not.
     let patience = if matches!(end, End::TooSlow) { Duration::ZERO } else { LAST_WORDS };

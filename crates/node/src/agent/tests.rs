@@ -11,8 +11,9 @@ mod tls;
 mod v10;
 
 use crate::agent::tests::client::Client;
-use crate::agent::{PeerKind, Timing};
+use crate::agent::{PeerKind, Timing, outbox};
 use crate::switch::tests::{entry, punt, switch};
+use api::Bound;
 use flow::PacketIn;
 use openflow::{
     Action, AsyncConfig, ErrorCode, ErrorKind, FlowMod, FlowModCommand, FlowModFlags,
@@ -416,6 +417,23 @@ async fn a_peer_that_never_says_hello_is_left() {
     let mut client = Client::connect(&switch, PeerKind::Visitor, timing);
     assert!(matches!(client.next().await.1, Message::Hello(_)));
     assert!(client.is_left().await);
+    assert_eq!(switch.hits().show()[0].bound, Bound::Hello);
+}
+
+#[tokio::test]
+async fn who_does_not_read_what_it_must_not_miss_is_left_and_noted() {
+    let (switch, _) = switch();
+    let _deaf = Client::join(&switch, PeerKind::Controller).await;
+    let most = outbox::NOTICE_LIMIT / 64;
+    for _ in 0..most {
+        switch.add_port(PortNo(7), "p", &PortFacts::default(), PortConfig::empty());
+        switch.remove_port(PortNo(7));
+    }
+    while switch.has_controller() {
+        tokio::task::yield_now().await;
+    }
+    let hits = switch.hits().show();
+    assert_eq!((hits.len(), hits[0].bound, hits[0].times), (1, Bound::UnreadMessages, 1));
 }
 
 #[tokio::test]

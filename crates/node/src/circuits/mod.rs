@@ -20,6 +20,7 @@ mod seen;
 
 use crate::feed::Feed;
 use crate::ports::Ports;
+use crate::roll::Roll;
 use api::{CircuitSpec, CircuitView, Fault, PROVE, Peer, StrayView};
 use prover::{Prover, Request};
 use std::collections::{BTreeMap, HashMap};
@@ -69,15 +70,13 @@ impl Circuits {
     ///
     /// # Errors
     /// The system refuses a thread or an eventfd.
-    pub fn start(ports: Arc<Ports>, feed: Feed) -> io::Result<Arc<Self>> {
+    pub fn start(ports: Arc<Ports>, feed: Feed, roll: &Roll) -> io::Result<Arc<Self>> {
         let (requests, inbox) = channel();
         let wake = Arc::new(crate::ports::wake_fd()?);
         let board = Arc::<Board>::default();
         let prover =
             Prover::new(board.clone(), ports.clone(), feed, wake.clone(), requests.clone());
-        std::thread::Builder::new()
-            .name("suiro-circuits".into())
-            .spawn(move || prover.run(&inbox))?;
+        roll.spawn("suiro-circuits", move |duty| prover.run(&inbox, &duty))?;
         let (requests, wanted) = (Mutex::new(requests), Mutex::default());
         Ok(Arc::new(Self { requests, wake, board, ports, wanted }))
     }

@@ -5,6 +5,7 @@ use super::frame::{Came, Probe};
 use super::{Board, Holds, INTERFACE, Key, label, lock, unproved};
 use crate::feed::Feed;
 use crate::ports::Ports;
+use crate::roll::Duty;
 use api::{CircuitSpec, CircuitState, CircuitView, Happening, News, Noun, StrayView};
 use port::PacketSocket;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -88,8 +89,9 @@ impl Prover {
     }
 
     /// Serves until nobody can ask any more.
-    pub fn run(mut self, inbox: &Receiver<Request>) {
+    pub fn run(mut self, inbox: &Receiver<Request>, duty: &Duty) {
         loop {
+            duty.works();
             match inbox.try_recv() {
                 Ok(Request::Want(part, circuits)) => self.want(&part, circuits),
                 Ok(Request::Socket(socket)) => self.socket = socket.ok(),
@@ -101,6 +103,7 @@ impl Prover {
                     self.hear();
                     self.judge();
                     self.send();
+                    duty.waits();
                     self.wait();
                 }
             }

@@ -73,6 +73,8 @@ pub struct NodeConfig {
     pub rungs: Rungs,
     /// Flows that one table of a switch may hold: what a controller can make the node's memory grow to.
     pub flows_per_table: u32,
+    /// Bytes of memory that the node may use; what its control group or its machine has when left out.
+    pub memory: Option<u64>,
     /// The log filter, as in `SUIRO_LOG`.
     pub log: Option<String>,
     /// Certificates of switches that have none of their own.
@@ -161,6 +163,9 @@ pub enum ConfigError {
 
 /// What a switch may be.
 const ON_OFF: &[&str] = &["on", "off"];
+/// A node with less memory could hold no rule.
+const LEAST_MEMORY: u64 = 64 << 20;
+
 /// No configuration file is longer. Chosen: a hundred thousand rules; reading it takes ten times that of memory.
 const LONGEST: u64 = 16 << 20;
 /// Where the state is unless told otherwise.
@@ -276,6 +281,7 @@ impl NodeConfig {
             spin: None,
             rungs: Rungs::ALL,
             flows_per_table: Limits::default().entries_per_table,
+            memory: None,
             log: None,
             tls: None,
             offload: None,
@@ -353,6 +359,7 @@ fn read_node(
         flows_per_table: scope
             .number("flows_per_table", 1..=u64::from(defaults.flows_per_table))
             .map_or(defaults.flows_per_table, |flows| flows as u32),
+        memory: scope.number("memory", LEAST_MEMORY..=u64::MAX >> 1),
         log: scope.string("log").map(|found| found.value),
         tls: tls::read(&scope, tls_tables),
         offload: scope.word("offload", ON_OFF, on_or_off),

@@ -4,6 +4,7 @@ use super::error::ApiError;
 use super::extract::Parameters;
 use super::stream::Stream;
 use crate::refusal::Refusal;
+use crate::room::Part;
 use crate::service::{FlowLines, Node};
 use api::{ErrorBody, Fault, FlowsView};
 use axum::body::{Body, Bytes};
@@ -12,7 +13,7 @@ use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
-use serve::crowd::Pulse;
+use serve::crowd::{Admission, Pulse};
 use std::iter::{Peekable, Take};
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
@@ -56,8 +57,14 @@ pub async fn list_flows(
     let asked = node.clone();
     let dump = move || asked.flows(&switch, &selection.filter, selection.names);
     let most = selection.limit.unwrap_or(usize::MAX);
-    if !node.dumps().admit(|pulse| serve_dump(dump, most, begun, (sender, pulse))) {
-        return Err(crowded(node.dumps().most()));
+    let room = (node.clone(), node.room().part());
+    match node.dumps().admit(|pulse| serve_dump(dump, most, begun, (sender, pulse), room)) {
+        Admission::Free => {}
+        Admission::InPlace => node.hit_lists("a list that nobody read made room for another"),
+        Admission::Refused => {
+            node.hit_lists("a list was refused");
+            return Err(crowded(node.dumps().most()));
+        }
     }
     // One that has made room for another before it began.
     begins.await.unwrap_or_else(|_| Err(crowded(node.dumps().most())))?;
@@ -70,19 +77,37 @@ async fn serve_dump(
     most: usize,
     begun: oneshot::Sender<Result<(), ApiError>>,
     (sender, pulse): (mpsc::Sender<Bytes>, Arc<Pulse>),
+    (node, mut part): (Arc<Node>, Part),
 ) {
     pulse.set_works(true);
     let found = tokio::task::spawn_blocking(dump).await;
     pulse.set_works(false);
     let found = found.map_err(|failed| ApiError::of_ours(&failed));
     // Who asked may have gone.
-    match found.and_then(|found| found.map_err(ApiError::from)) {
+    let found = found.and_then(|found| found.map_err(ApiError::from));
+    let taken = found.and_then(|lines| {
+        let bytes = lines.memory();
+        if !part.may(bytes) {
+            node.hit_lists("a list found no memory beside what waits");
+            return Err(no_room());
+        }
+        part.set(bytes);
+        Ok(lines)
+    });
+    match taken {
         Err(error) => drop(begun.send(Err(error))),
         Ok(lines) => {
             let _ = begun.send(Ok(()));
             print(lines.take(most).peekable(), sender, pulse).await;
         }
     }
+}
+
+fn no_room() -> ApiError {
+    let cause = "lists, messages and bodies that wait have the node's memory for them".to_owned();
+    let fault =
+        Fault::new("switch", "list its flows", cause, "ask again in a second, or for fewer");
+    ApiError::new(StatusCode::SERVICE_UNAVAILABLE, fault)
 }
 
 fn crowded(most: usize) -> ApiError {

@@ -72,6 +72,8 @@ async fn show(
 
 /// Serves the page, and nothing else, by TCP until `ended` says so.
 pub async fn serve(listener: TcpListener, node: Arc<Node>, mut ended: watch::Receiver<()>) {
+    let socket = listener.local_addr().map_or_else(|_| "metrics".into(), |at| at.to_string());
+    let bounds = super::bounds(&node, &socket);
     let router = Router::new()
         .route("/metrics", route())
         .fallback(error::no_route)
@@ -80,5 +82,5 @@ pub async fn serve(listener: TcpListener, node: Arc<Node>, mut ended: watch::Rec
     let ended = async move {
         let _ = ended.changed().await;
     };
-    server::serve(listener, router, |_, from| from, super::bounds(), ended).await;
+    server::serve(listener, router, |_, from| from, bounds, ended).await;
 }

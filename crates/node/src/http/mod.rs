@@ -35,14 +35,17 @@ mod why;
 pub use asked::serve as serve_stream;
 pub use metrics::serve as serve_metrics;
 
+use crate::hits::Who;
 use crate::host::Right;
 use crate::refusal::{Refusal, Why};
 use crate::service::Node;
+use api::Bound;
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::http::StatusCode;
 use axum::routing::{get, post};
 use serve::error::ApiError;
+use serve::hit::Hit;
 use serve::server::{self, Bounds};
 use serve::{error, extract, stream};
 use std::sync::Arc;
@@ -231,22 +234,43 @@ pub async fn serve(
 ) {
     let mut all = tokio::task::JoinSet::new();
     for (right, listener) in groups {
-        all.spawn(serve_one(listener, router_of(right, node.clone()), ended.clone()));
+        let routes = (router_of(right, node.clone()), node.clone());
+        all.spawn(serve_one(listener, routes, ended.clone()));
     }
-    serve_one(listener, router(node), ended).await;
+    serve_one(listener, (router(node.clone()), node), ended).await;
     while all.join_next().await.is_some() {}
 }
 
-async fn serve_one(listener: UnixListener, router: Router, mut ended: watch::Receiver<()>) {
+async fn serve_one(
+    listener: UnixListener,
+    (router, node): (Router, Arc<Node>),
+    mut ended: watch::Receiver<()>,
+) {
+    let address = listener.local_addr().ok();
+    let socket = address.as_ref().and_then(|address| address.as_pathname());
+    let socket = socket.map_or_else(|| "API".into(), |path| path.display().to_string());
     let ended = async move {
         let _ = ended.changed().await;
     };
-    let (peer, bounds) = (|stream: &UnixStream, _| audit::Peer::of(stream), bounds());
+    let bounds = bounds(&node, &socket);
+    let peer = |stream: &UnixStream, _| audit::Peer::of(stream);
     server::serve(listener, router, peer, bounds, ended).await;
 }
 
-fn bounds() -> Bounds {
-    Bounds::of_files(crate::host::open_files())
+/// Of a socket of this name.
+fn bounds(node: &Node, socket: &str) -> Bounds {
+    let (hits, who) = (node.hits().clone(), Who::caller(socket));
+    let told = move |hit| {
+        let (bound, text) = match hit {
+            Hit::Connection => (Bound::ApiConnections, "a still connection made room for another"),
+            Hit::Refused => (Bound::ApiConnections, "all are at work: a caller was sent away"),
+            Hit::Body => {
+                (Bound::ApiBodies, "a body that came too slowly or beside others was refused")
+            }
+        };
+        hits.tell(bound, who.clone(), 1, text);
+    };
+    Bounds::new(crate::host::open_files(), node.bodies(), Arc::new(told))
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ pub use answers::Answers;
 
 use crate::durable;
 use crate::host::memory;
+use crate::roll::Roll;
 use api::{
     AuditReport, Client, ClientError, Difference, Fault, HostView, Method, PartName, PartReport,
     PartText, PartView, Report, Token, Wanted, quoted,
@@ -94,7 +95,7 @@ pub fn start(
     membership: &Membership,
     socket: PathBuf,
     state: &Path,
-    answers: Answers,
+    (answers, roll): (Answers, &Roll),
 ) -> io::Result<()> {
     let controller = match &membership.controller {
         Place::Socket(socket) => Some(Arc::new(Client::new(socket.clone(), PATIENCE))),
@@ -111,7 +112,7 @@ pub fn start(
         refused: BTreeMap::new(),
         asked: None,
     };
-    std::thread::Builder::new().name("suiro-member".into()).spawn(move || member.run()).map(drop)
+    roll.spawn("suiro-member", move |_duty| member.run()).map(drop)
 }
 
 struct Member {

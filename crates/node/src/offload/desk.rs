@@ -352,6 +352,8 @@ impl Desk {
 
     pub(super) fn adopt(&mut self) {
         self.tables.find_ways();
+        // What an earlier node left would come back for want of a price: frames may have come since the ports opened, and a price been asked for.
+        self.kernel.iter_mut().for_each(Kernel::wait_for_prices);
         self.take_up(Engine::adopt);
     }
 

@@ -28,6 +28,7 @@ pub use kept::{Desired, restore};
 pub use seen::Seen;
 pub use words::{check, matched, policy, shown, words};
 
+use crate::roll::{Duty, Roll};
 use crate::store::OffloadRecords;
 use api::Fault;
 use datapath::{CaptureId, Datapath, PortAt, PortQueues, Publisher, Steers, SwitchId};
@@ -140,12 +141,11 @@ impl Offload {
     ///
     /// # Errors
     /// The system refuses a thread.
-    pub fn start(root: PathBuf) -> io::Result<Arc<Self>> {
+    pub fn start(root: PathBuf, roll: &Roll) -> io::Result<Arc<Self>> {
         let (messages, inbox) = channel();
         let state = Arc::<State>::default();
         let desk = Desk::new(root, state.clone());
-        let thread = std::thread::Builder::new().name("suiro-offload".into());
-        let thread = thread.spawn(move || run(&inbox, desk))?;
+        let thread = roll.spawn("suiro-offload", move |duty| run(&inbox, desk, &duty))?;
         Ok(Arc::new(Self { messages, thread: Mutex::new(Some(thread)), state }))
     }
 
@@ -330,7 +330,7 @@ impl Offload {
     }
 }
 
-fn run(inbox: &Receiver<Message>, mut desk: Desk) {
+fn run(inbox: &Receiver<Message>, mut desk: Desk, duty: &Duty) {
     let mut next = Instant::now() + TURN;
     loop {
         let now = Instant::now();
@@ -339,7 +339,10 @@ fn run(inbox: &Receiver<Message>, mut desk: Desk) {
             next = Instant::now() + TURN;
         }
         let limit = if desk.is_at_work() { next.saturating_duration_since(now) } else { IDLE };
-        match inbox.recv_timeout(limit) {
+        duty.waits();
+        let heard = inbox.recv_timeout(limit);
+        duty.works();
+        match heard {
             Ok(Message::Stop) | Err(RecvTimeoutError::Disconnected) => break,
             Ok(message) => desk.take(message),
             Err(RecvTimeoutError::Timeout) => {}

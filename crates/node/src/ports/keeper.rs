@@ -7,8 +7,9 @@ use super::quota::LogQuota;
 use super::vlink::vlink_facts;
 use super::watch::{News, Watch};
 use super::{Answer, Board, Directories, Door, OnFailure, Own, PortStatus, RETRY, Request, Wanted};
-use crate::host::{self, memory};
+use crate::host::{self, memory::Shares};
 use crate::offload::{Offload, PortNote};
+use crate::roll::Duty;
 use api::{Fault, Happening, Kind, Noun, PortSpec, chain};
 use datapath::{Datapath, PortAt, Queues, QueuesError};
 use openflow::{PortConfig, PortNo};
@@ -92,6 +93,7 @@ impl Entry {
 
 /// The thread's state.
 pub struct Keeper {
+    duty: Duty,
     pub(super) datapath: Arc<Datapath>,
     board: Arc<Board>,
     pub(super) watch: Watch,
@@ -115,22 +117,24 @@ impl Keeper {
         board: Arc<Board>,
         wake: Arc<OwnedFd>,
         Own { directories, ends, offload }: Own,
+        duty: Duty,
     ) -> Self {
         let (workers, bells) = (datapath.worker_stats().len(), datapath.bells());
         let mut watch = Watch::new(wake.clone());
         watch.add(None);
-        let Directories { rings, offloads, ledger, owner } = directories;
+        let Directories { rings, offloads, ledger, owner, memory } = directories;
         let opener = port::Opener::new(workers)
             .with_records(rings)
             .with_offloads(offloads)
             .with_ledger(ledger)
             .with_owner(owner)
-            .with_guest_bounds(guest_bounds())
+            .with_guest_bounds(guest_bounds(memory))
             .with_confined_guests(host::confine::unprivileged_where_possible)
             .with_ends(ends)
             .with_bells(bells);
         let opener = Arc::new(opener);
         Self {
+            duty,
             datapath,
             board,
             watch,
@@ -149,11 +153,13 @@ impl Keeper {
     /// Serves until told to stop.
     pub fn run(mut self, inbox: &Receiver<Request>) {
         loop {
+            self.duty.works();
             while let Some(outcome) = self.openers.done() {
                 self.opened(outcome);
             }
             match inbox.try_recv() {
                 Ok(Request::Stop(keep, done)) => {
+                    self.duty.waits();
                     while let Some(outcome) = self.openers.wait() {
                         self.opened(outcome);
                     }
@@ -207,7 +213,9 @@ impl Keeper {
     fn wait(&mut self) {
         let told = self.entries.values().filter_map(|entry| entry.control()?.news());
         let limit = self.next_retry.saturating_duration_since(Instant::now());
+        self.duty.waits();
         let news = self.watch.wait(told, limit);
+        self.duty.works();
         news.iter().for_each(|news| self.hear(news));
         let tells = |entry: &Entry| entry.control().is_some_and(|control| control.news().is_some());
         self.refresh_where(|entry| tells(entry) && entry.has_news());
@@ -603,13 +611,11 @@ fn netns_of(spec: &PortSpec) -> Option<NetnsRef> {
     spec.netns().map(NetnsRef::from)
 }
 
-/// What guests may cost the node: by memory of theirs that it touches first a sixteenth of its memory each, a quarter together, and by page tables a
-/// quarter. Chosen: a machine that boots costs some MiB, a GiB of small pages 2 MiB of tables, and what is left is the rules'.
-fn guest_bounds() -> Arc<port::GuestBounds> {
-    let limit = memory::limit();
-    let pages = limit / 4096;
-    let share = |of: u64| u32::try_from(pages / of).unwrap_or(u32::MAX);
-    port::GuestBounds::new(share(16), share(4), limit / 4)
+/// What guests may cost the node: by memory of theirs that it touches first, and by page tables. A machine that boots costs some MiB, a GiB of small
+/// pages 2 MiB of tables.
+fn guest_bounds(memory: Shares) -> Arc<port::GuestBounds> {
+    let [each, all] = memory.guest_pages();
+    port::GuestBounds::new(each, all, memory.guest_tables())
 }
 
 pub(super) const REPORT: &str = "this is a fault of suiro: please report it with the log";

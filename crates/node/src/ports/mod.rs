@@ -25,7 +25,9 @@ mod watch;
 
 pub(crate) use watch::{ring, wake_fd};
 
+use crate::host::memory::Shares;
 use crate::offload::Offload;
+use crate::roll::Roll;
 use crate::switch::Switch;
 use api::{Fault, PortSpec};
 use datapath::{Datapath, PortAt, PortQueues};
@@ -181,13 +183,17 @@ impl Ports {
     ///
     /// # Errors
     /// The system refuses a thread or an eventfd.
-    pub fn start(directories: Directories, offload: Arc<Offload>) -> io::Result<Arc<Self>> {
+    pub fn start(
+        directories: Directories,
+        offload: Arc<Offload>,
+        roll: &Roll,
+    ) -> io::Result<Arc<Self>> {
         let (requests, inbox) = channel();
         let wake = Arc::new(watch::wake_fd()?);
         let board = Arc::new(Board::default());
         let ends = Arc::<Ends>::default();
         let own = Own { directories, ends: ends.clone(), offload };
-        let thread = spawn(inbox, own, wake.clone(), board.clone())?;
+        let thread = spawn(inbox, own, wake.clone(), board.clone(), roll)?;
         let (going, thread) = (Mutex::default(), Mutex::new(Some(thread)));
         Ok(Arc::new(Self { requests, wake, board, ends, going, thread }))
     }
@@ -382,6 +388,8 @@ pub struct Directories {
     pub ledger: PathBuf,
     /// By what the node knows the interfaces again that it keeps from the host's own stack.
     pub owner: u32,
+    /// What the node may use.
+    pub memory: Shares,
 }
 
 /// What the ports' thread is given: where ports keep things, by which numbers their tunnels tell ends, and who has flows past the workers.
@@ -396,12 +404,13 @@ fn spawn(
     own: Own,
     wake: Arc<OwnedFd>,
     board: Arc<Board>,
+    roll: &Roll,
 ) -> io::Result<JoinHandle<()>> {
-    let run = move || {
+    let run = move |duty| {
         // The first message brings the datapath; without one there is nothing to do.
         if let Ok(Request::Serve(datapath)) = inbox.recv() {
-            Keeper::new(datapath, board, wake, own).run(&inbox);
+            Keeper::new(datapath, board, wake, own, duty).run(&inbox);
         }
     };
-    std::thread::Builder::new().name("suiro-ports".into()).spawn(run)
+    roll.spawn("suiro-ports", run)
 }

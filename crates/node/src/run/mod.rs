@@ -10,6 +10,7 @@
 mod check;
 mod identify;
 mod purge;
+mod watch;
 
 pub use check::{Checked, check};
 pub use identify::identify;
@@ -19,11 +20,13 @@ use crate::circuits::Circuits;
 use crate::config::{Config, ConfigError, ConfigFile, Host, NodeConfig};
 use crate::feed::Feed;
 use crate::guests::Guests;
+use crate::host::memory::Shares;
 use crate::host::{self, LockError, ReadSocketError, Right, RunDir, confine, notify, privilege};
 use crate::http;
 use crate::member::{self, Membership};
 use crate::offload::{self, Offload};
 use crate::ports::{Directories, Ports};
+use crate::roll::Roll;
 use crate::samples;
 use crate::service::{Node, OnConflict, Parts, StartError};
 use crate::steer::Steer;
@@ -39,9 +42,13 @@ use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use watch::Watchman;
 
 /// Threads for connections, API and timers. Chosen: one can work while another prints a million rules.
 const CONTROL_THREADS: usize = 2;
+
+/// How long the end of a node waits of which a thread has failed. Chosen: the state file's last commit on a slow disk.
+const STOPPED_WITHIN: Duration = Duration::from_secs(5);
 
 /// How long the end waits for work aside: look-ups of names, files. Chosen: nothing that must be finished is there.
 const LAST_WAIT: Duration = Duration::from_secs(1);
@@ -168,6 +175,8 @@ pub fn has_rights() -> Result<(), RunError> {
 /// # Errors
 /// It did not come up, or its API broke.
 pub fn run(options: &Options, config: &Config) -> Result<(), RunError> {
+    host::give_back_large_buffers();
+    Shares::of(config.node.memory).tell();
     store::log_panics_of_redb();
     let run_dir = Arc::new(RunDir::take(&config.node.run_dir)?);
     run_dir.remove_stale_sockets();
@@ -194,6 +203,7 @@ struct Privileged {
     ports: Arc<Ports>,
     steer: Arc<Steer>,
     offload: Arc<Offload>,
+    roll: Roll,
 }
 
 fn start_with_privileges(
@@ -202,7 +212,8 @@ fn start_with_privileges(
     owner: u32,
 ) -> Result<Privileged, RunError> {
     let log = |error: privilege::PrivilegeError| tracing::warn!("{}", chain(&error));
-    let guests = Guests::start(guests_places(run_dir, config))
+    let roll = Roll::default();
+    let guests = Guests::start(guests_places(run_dir, config), &roll)
         .map_err(system("start its guests' thread"))?;
     privilege::keep_what_ports_need().unwrap_or_else(log);
     for (capability, purpose) in privilege::missing() {
@@ -213,15 +224,16 @@ fn start_with_privileges(
         offloads: run_dir.offload_notes(),
         ledger: config.state_dir.join("esp"),
         owner,
+        memory: Shares::of(config.memory),
     };
-    let offload = Offload::start(offload::root(&config.state_dir))
+    let offload = Offload::start(offload::root(&config.state_dir), &roll)
         .map_err(system("start its offload thread"))?;
-    let ports =
-        Ports::start(directories, offload.clone()).map_err(system("start its ports' thread"))?;
-    let steer = Steer::start().map_err(system("start its steering thread"))?;
+    let ports = Ports::start(directories, offload.clone(), &roll)
+        .map_err(system("start its ports' thread"))?;
+    let steer = Steer::start(&roll).map_err(system("start its steering thread"))?;
     privilege::drop_all().unwrap_or_else(log);
     confine::unprivileged_where_possible();
-    Ok(Privileged { guests, ports, steer: Arc::new(steer), offload })
+    Ok(Privileged { guests, ports, steer: Arc::new(steer), offload, roll })
 }
 
 /// Where guests' things are: what is gone after a reboot in the run directory, and in control groups that no other node of the host has.
@@ -256,14 +268,14 @@ async fn serve(
     config: &Config,
     run_dir: Arc<RunDir>,
     groups: Vec<(Right, UnixListener)>,
-    Privileged { guests, ports, steer, offload }: Privileged,
+    Privileged { guests, ports, steer, offload, roll }: Privileged,
 ) -> Result<(), RunError> {
     let (store, kept) = Store::open(&config.node.state_dir, ports.ends())?;
     let feed = Feed::after_block(kept.event_block()?, store.event_block());
     // Nobody reads a number that the store might give again.
     store.flushed().await;
     let (datapath, events) = start_datapath(&config.node)?;
-    let circuits = Circuits::start(ports.clone(), feed.clone())
+    let circuits = Circuits::start(ports.clone(), feed.clone(), &roll)
         .map_err(system("start its circuits' thread"))?;
     let node = Node::new(Parts {
         config: config.node.clone(),
@@ -280,6 +292,7 @@ async fn serve(
         circuits,
         store,
         feed,
+        roll: roll.clone(),
         set_aside: kept.set_aside.clone(),
         background: options.background,
     })
@@ -293,10 +306,18 @@ async fn serve(
         node.keep_as_good(&config.text);
     }
     let timekeeper = tokio::spawn(node.clone().keep_time());
-    let served = serve_api(options, &node, &run_dir, groups, &config.node).await;
+    let watchman = {
+        let node = node.clone();
+        Watchman::new(roll, timekeeper.abort_handle(), move || node.has_lost_its_store())
+    };
+    let served = serve_api(options, &node, &run_dir, groups, (&config.node, watchman)).await;
     timekeeper.abort();
     notify::stopping();
-    node.stop().await;
+    match &served {
+        Ok(()) => node.stop().await,
+        // A thread that has failed may be what is waited for.
+        Err(_) => drop(tokio::time::timeout(STOPPED_WITHIN, node.stop()).await),
+    }
     served
 }
 
@@ -305,7 +326,7 @@ async fn serve_api(
     node: &Arc<Node>,
     run_dir: &RunDir,
     groups: Vec<(Right, UnixListener)>,
-    config: &NodeConfig,
+    (config, watchman): (&NodeConfig, Watchman),
 ) -> Result<(), RunError> {
     let listener = run_dir.bind_api()?;
     let listening = |(right, listener)| {
@@ -324,17 +345,32 @@ async fn serve_api(
     notify::ready(&status);
     if let Some(membership) = &options.membership {
         let answers = member::Answers::new(node.clone());
-        member::start(membership, run_dir.api_socket(), &config.state_dir, answers)
-            .map_err(system("start its membership's thread"))?;
+        member::start(
+            membership,
+            run_dir.api_socket(),
+            &config.state_dir,
+            (answers, watchman.roll()),
+        )
+        .map_err(system("start its membership's thread"))?;
     }
-    let outcome = tokio::select! {
-        ended = &mut server => Some(ended),
+    let fault = tokio::select! {
+        _ = &mut server => {
+            Some(Fault::new("API", "serve", "it ended by itself", "please report this with the log"))
+        }
         signals = wait_for_the_end(node) => {
             signals.map_err(system("listen to signals"))?;
             None
         }
         () = node.wants_to_end() => None,
+        name = watchman.watch() => {
+            let cause = format!("its thread {name} has failed");
+            let remedy = "start it again, as its service does; please report this with the log";
+            Some(Fault::new("node", "go on", cause, remedy))
+        }
     };
+    if let Some(fault) = &fault {
+        tracing::error!("{fault}");
+    }
     let _ = end.send(());
     node.feed().close();
     node.end_captures();
@@ -343,11 +379,8 @@ async fn serve_api(
     for right in Right::ALL {
         let _ = std::fs::remove_file(run_dir.socket_of(right));
     }
-    match outcome {
-        Some(_) => {
-            Err(Fault::new("API", "serve", "it ended by itself", "please report this with the log")
-                .into())
-        }
+    match fault {
+        Some(fault) => Err(fault.into()),
         None => {
             // Answers under way are finished; a client that never reads is not waited for.
             let _ = tokio::time::timeout(Duration::from_secs(1), server).await;
@@ -375,21 +408,15 @@ async fn serve_metrics(
     }
 }
 
-/// Serves signals and the watchdog; returns when the node is to end, whatever a reload does meanwhile.
+/// Serves signals; returns when the node is to end, whatever a reload does meanwhile.
 async fn wait_for_the_end(node: &Arc<Node>) -> io::Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let hangup = signal(SignalKind::hangup())?;
     let reloads = tokio::spawn(reload_at_each(hangup, node.clone()));
-    let every = notify::watchdog_interval();
-    // Without a watchdog an hour is as good as never.
-    let mut watchdog = tokio::time::interval(every.unwrap_or(Duration::from_secs(3600)));
-    loop {
-        tokio::select! {
-            _ = terminate.recv() => break tracing::info!("SIGTERM: ending"),
-            _ = interrupt.recv() => break tracing::info!("SIGINT: ending"),
-            _ = watchdog.tick() => notify::watchdog(),
-        }
+    tokio::select! {
+        _ = terminate.recv() => tracing::info!("SIGTERM: ending"),
+        _ = interrupt.recv() => tracing::info!("SIGINT: ending"),
     }
     // What it has not put in force yet, the next start does.
     reloads.abort();

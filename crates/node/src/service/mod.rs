@@ -16,6 +16,7 @@
 
 mod arrival;
 mod asides;
+mod bounds;
 mod captures;
 mod change;
 mod claims;
@@ -67,29 +68,29 @@ use crate::circuits::Circuits;
 use crate::config::{ConfigFile, Host, NodeConfig};
 use crate::feed::Feed;
 use crate::guests::Guests;
+use crate::hits::{Hits, Who};
 use crate::host::{self, RunDir, memory};
 use crate::offload::Offload;
 use crate::ports::Ports;
 use crate::refusal::{Refusal, Why};
+use crate::roll::Roll;
+use crate::room::Room;
 use crate::steer::{Controllers, Steer};
 use crate::store::Store;
 use crate::switch::EntryBudget;
-use api::{Fault, PortName, TlsSpec, chain};
+use api::{Bound, Fault, PortName, TlsSpec, chain};
 use claims::Claims;
 use datapath::{Datapath, Events};
 use directory::{Directory, Member, MemberPort};
 use port::Keep;
 use pump::Pump;
+use serve::bodies::Bodies;
 use serve::crowd::Crowd;
 use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use taken::Taken;
-
-/// Of the node's memory for each entry that it may hold. Chosen: an entry takes some 200 bytes, its way to the disk and tables that grow as much
-/// again, and half of the memory is for everything else.
-const MEMORY_FOR_ENTRY: u64 = 1024;
 
 /// How often timeouts of rules are looked at, and what could not be bound is tried again.
 const TICK: Duration = Duration::from_millis(250);
@@ -124,6 +125,8 @@ pub struct Parts {
     pub store: Store,
     /// What happens on it.
     pub feed: Feed,
+    /// Its control threads.
+    pub roll: Roll,
     /// Where a damaged store went at the start.
     pub set_aside: Option<PathBuf>,
     /// Whether it was started to steer, in the background, and is to end with that.
@@ -151,6 +154,10 @@ pub struct Node {
     config_faults: Mutex<Vec<Fault>>,
     store: Store,
     feed: Feed,
+    hits: Hits,
+    /// Memory for what waits for somebody.
+    room: Arc<Room>,
+    bodies: Bodies,
     directory: Arc<Directory>,
     /// What ports that come or go have of the host.
     claims: Claims,
@@ -169,6 +176,8 @@ pub struct Node {
     tls: Mutex<Option<TlsSpec>>,
     pump: Mutex<Option<Pump>>,
     secret: [u64; 2],
+    /// What it may use.
+    memory: memory::Shares,
     /// How many entries its switches may hold together.
     entries: Arc<EntryBudget>,
     serials: flow::Serials,
@@ -199,8 +208,9 @@ impl Node {
         let tell = move |switch, change| offload.steers(switch, change);
         parts.steer.serve(parts.datapath.clone(), find, tell);
         let (ports, feed) = (parts.ports.clone(), parts.feed.clone());
-        let pump = Pump::start(parts.events, directory.clone(), ports, feed)?;
+        let pump = Pump::start(parts.events, directory.clone(), ports, feed, &parts.roll)?;
         let tls = Mutex::new(parts.config.tls.clone());
+        let memory = memory::Shares::of(parts.config.memory);
         Ok(Arc::new(Self {
             facts: Facts::new(parts.config, parts.config_file, parts.host, parts.set_aside),
             run_dir: parts.run_dir,
@@ -212,6 +222,7 @@ impl Node {
             policies: Mutex::default(),
             config_faults: Mutex::new(parts.config_faults),
             store: parts.store,
+            hits: Hits::new(parts.feed.clone()),
             feed: parts.feed,
             directory,
             parts: parts::Shelf::default(),
@@ -225,7 +236,10 @@ impl Node {
             tls,
             pump: Mutex::new(Some(pump)),
             secret: start::random_secret(),
-            entries: Arc::new(EntryBudget::new(memory::limit() / MEMORY_FOR_ENTRY)),
+            entries: Arc::new(EntryBudget::new(memory.entries())),
+            room: Arc::new(Room::new(memory.waiting())),
+            bodies: Bodies::new(memory.bodies()),
+            memory,
             serials: flow::Serials::default(),
             background: parts.background,
             lot: Lot::of_files(host::open_files()),
@@ -237,7 +251,7 @@ impl Node {
 
     /// Looks after timeouts and addresses that could not be bound; runs as long as the node.
     pub async fn keep_time(self: Arc<Self>) {
-        let mut watch = watch::Watch::default();
+        let (mut watch, mut counted) = (watch::Watch::default(), bounds::Counted::default());
         let mut ticks = tokio::time::interval(TICK);
         let began = tokio::time::Instant::now();
         let mut before = 0;
@@ -262,8 +276,36 @@ impl Node {
                 tokio::task::yield_now().await;
             }
             self.tell_changes(&mut watch);
+            if before != second {
+                self.note_hits(&mut counted);
+            }
             before = second;
         }
+    }
+
+    /// Who hit its bounds.
+    pub(crate) fn hits(&self) -> &Hits {
+        &self.hits
+    }
+
+    /// Memory for what waits for somebody.
+    pub(crate) fn room(&self) -> &Arc<Room> {
+        &self.room
+    }
+
+    /// Bodies of requests that are under way, at all sockets.
+    pub(crate) fn bodies(&self) -> &Bodies {
+        &self.bodies
+    }
+
+    /// A list of rules found no place, or no memory.
+    pub(crate) fn hit_lists(&self, text: &str) {
+        self.hits.tell(Bound::RuleLists, Who::caller("API"), 1, text);
+    }
+
+    /// Whether the state file's thread has failed: nothing is saved any more.
+    pub fn has_lost_its_store(&self) -> bool {
+        self.store.has_failed()
     }
 
     /// Dumps of rules on their way.

@@ -3,6 +3,7 @@
 use super::directory::Directory;
 use crate::feed::Feed;
 use crate::ports::Ports;
+use crate::roll::{Duty, Roll};
 use api::{Happening, News, Noun};
 use datapath::{Event, Events};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -13,6 +14,9 @@ use std::thread::JoinHandle;
 
 /// How often a pump without events looks whether it is to end.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 500_000_000 };
+
+/// After so many events the pump says that it works.
+const LOOKS: u64 = 256;
 
 /// The thread's handle; dropping it ends the thread.
 pub struct Pump {
@@ -30,17 +34,20 @@ impl Pump {
         directory: Arc<Directory>,
         ports: Arc<Ports>,
         feed: Feed,
+        roll: &Roll,
     ) -> io::Result<Self> {
         let ending = Arc::new(AtomicBool::new(false));
         let end = ending.clone();
-        let run = move || {
+        let run = move |duty: Duty| {
             while !end.load(Relaxed) {
                 // Interrupted or timed out: look all the same.
+                duty.waits();
                 let _ = poll(&mut [PollFd::new(&events, PollFlags::IN)], Some(&LOOK));
-                drain(&events, &directory, &ports, &feed);
+                duty.works();
+                drain((&events, &duty), &directory, &ports, &feed);
             }
         };
-        let thread = std::thread::Builder::new().name("suiro-events".into()).spawn(run)?;
+        let thread = roll.spawn("suiro-events", run)?;
         Ok(Self { ending, thread: Some(thread) })
     }
 }
@@ -54,14 +61,19 @@ impl Drop for Pump {
 }
 
 /// Handles what waits, then what came before the workers knew that they must wake us again.
-fn drain(events: &Events, directory: &Directory, ports: &Ports, feed: &Feed) {
-    handle_all(events, directory, ports, feed);
+fn drain((events, duty): (&Events, &Duty), directory: &Directory, ports: &Ports, feed: &Feed) {
+    handle_all((events, duty), directory, ports, feed);
     events.acknowledge();
-    handle_all(events, directory, ports, feed);
+    handle_all((events, duty), directory, ports, feed);
 }
 
-fn handle_all(events: &Events, directory: &Directory, ports: &Ports, feed: &Feed) {
-    while let Some(event) = events.pop() {
+fn handle_all((events, duty): (&Events, &Duty), directory: &Directory, ports: &Ports, feed: &Feed) {
+    // A flood of packet-ins may have no end; who carries it is not stuck.
+    for number in 0_u64.. {
+        if number % LOOKS == 0 {
+            duty.works();
+        }
+        let Some(event) = events.pop() else { return };
         match event {
             Event::PacketIn(punt) => {
                 let member = directory.by_id(punt.switch);

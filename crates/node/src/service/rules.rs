@@ -34,6 +34,13 @@ pub struct FlowLines {
     names: BTreeMap<u32, String>,
 }
 
+impl FlowLines {
+    /// Bytes that it takes while it is read: names of entries, and digests of those that were shown.
+    pub fn memory(&self) -> usize {
+        self.dump.memory()
+    }
+}
+
 impl Iterator for FlowLines {
     type Item = FlowLine;
 

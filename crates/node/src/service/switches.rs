@@ -214,7 +214,9 @@ impl Node {
             serials: self.serials.clone(),
             ends: self.ports.ends().clone(),
             budget: self.entries.clone(),
+            room: self.room.clone(),
             feed: self.feed.clone(),
+            hits: self.hits.clone(),
         };
         let versions = Protocol::set(&spec.protocols);
         let mut publisher = None;
@@ -250,6 +252,7 @@ impl Node {
     /// The same; returns its ports' interfaces, which go meanwhile.
     async fn detach(&self, member: &Member, keep: Keep) -> Vec<UnderWay> {
         self.directory.remove(&member.name());
+        self.hits.forget(&member.name());
         member.stop_agent().await;
         let ports: Vec<PortAt> =
             member.state().ports.values().map(|port| member.at(port.number)).collect();

@@ -32,6 +32,7 @@ impl Node {
         for member in self.directory.all() {
             found.extend(self.switch_present(&member));
         }
+        found.extend(self.hits().present());
         (since, found)
     }
 

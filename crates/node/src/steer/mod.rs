@@ -20,6 +20,7 @@ mod watch;
 
 use crate::host::look_around;
 use crate::refusal::{Refusal, Why};
+use crate::roll::{Duty, Roll};
 use api::Fault;
 pub use controllers::Controllers;
 use datapath::{Clock, Datapath, MonotonicClock, Steers, SwitchId, Workers};
@@ -53,13 +54,14 @@ impl Steer {
     ///
     /// # Errors
     /// The system refuses a thread.
-    pub fn start() -> io::Result<Self> {
+    pub fn start(roll: &Roll) -> io::Result<Self> {
         let (messages, inbox) = channel();
-        let name = std::thread::Builder::new().name("suiro-steer".into());
         let back = messages.clone();
         let workers = Workers::default();
         let everywhere = Everywhere { kernel: Kernel::new(), workers: workers.clone() };
-        let thread = name.spawn(move || run(&inbox, back, everywhere))?;
+        let own = roll.clone();
+        let work = move |duty| run(&inbox, (back, own), everywhere, &duty);
+        let thread = roll.spawn("suiro-steer", work)?;
         Ok(Self { messages, thread: Mutex::new(Some(thread)), workers })
     }
 
@@ -121,16 +123,24 @@ impl Steer {
     }
 }
 
-fn run(inbox: &Receiver<Message>, back: Sender<Message>, opener: Everywhere) {
+fn run(
+    inbox: &Receiver<Message>,
+    (back, roll): (Sender<Message>, Roll),
+    opener: Everywhere,
+    duty: &Duty,
+) {
     let clock = MonotonicClock;
     let mut agent = Agent::new(opener, look_around());
-    let _scout = Scout::start(back);
+    let _scout = Scout::start(back, &roll);
     let mut watch = Watch::begin();
     loop {
         let begun = clock.now().0;
         let every = agent.tick(begun);
         watch.look(agent.receiving());
-        match inbox.recv_timeout(rest_of(every, Duration::from_nanos(clock.now().0 - begun))) {
+        duty.waits();
+        let heard = inbox.recv_timeout(rest_of(every, Duration::from_nanos(clock.now().0 - begun)));
+        duty.works();
+        match heard {
             Ok(Message::Ask(ask)) => watch.aside(|| {
                 // What is asked is answered as of now, not as of the last tick.
                 agent.tick(clock.now().0);

@@ -2,6 +2,7 @@
 
 use super::Message;
 use crate::host::{look_around, privilege};
+use crate::roll::{Duty, Roll};
 use api::chain;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -21,9 +22,9 @@ pub struct Scout {
 
 impl Scout {
     /// Starts it. A host that refuses one more thread has machines that must be declared.
-    pub fn start(agent: Sender<Message>) -> Self {
+    pub fn start(agent: Sender<Message>, roll: &Roll) -> Self {
         let (end, ended) = channel();
-        let look = move || {
+        let look = move |_duty: Duty| {
             if let Err(error) = privilege::drop_all() {
                 tracing::debug!("{}", chain(&error));
             }
@@ -43,7 +44,7 @@ impl Scout {
                 }
             }
         };
-        if let Err(error) = std::thread::Builder::new().name("suiro-scout".into()).spawn(look) {
+        if let Err(error) = roll.spawn("suiro-scout", look) {
             tracing::warn!(
                 "no thread to look for virtual machines: {error}; declare them with suiro steer vm add"
             );

@@ -32,8 +32,8 @@ pub const FORMAT_VERSION: u64 = 2;
 const FORMAT_BEFORE: u64 = 1;
 /// Records that are not in force: switch, and table and id with a 0 between them → record.
 pub(super) const SET_ASIDE: Records = TableDefinition::new("set_aside");
-/// Chosen: redb's default of 1 GiB would dwarf the switch; reading back is sequential and commits are small.
-const CACHE_BYTES: usize = 32 << 20;
+/// Chosen: the inner pages of two million records; redb's default of 1 GiB would dwarf the switch. Leaves are read once, in order.
+const CACHE_BYTES: usize = 8 << 20;
 
 pub(super) const fn table(kind: Kind) -> Records {
     TableDefinition::new(kind.table())

@@ -94,6 +94,11 @@ pub struct Kept {
 }
 
 impl Store {
+    /// Whether its thread has failed: nothing is saved any more.
+    pub fn has_failed(&self) -> bool {
+        self.writer.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
     /// Opens the store of a state directory, making both if need be. Rules have these numbers of tunnels' ends; the store keeps addresses.
     ///
     /// # Errors

@@ -1,10 +1,14 @@
-//! How many flow entries the node holds, all switches together: rules of one tenant must not cost the others their node.
+//! What rules take of the node, all switches together: those of one tenant must not cost the others their node.
+//!
+//! It is counted in entries ([`flow::Pipeline::weight`]): a group, a bucket and a meter are as much as one, and some actions one more. An entry's actions
+//! count though others have the same: in the state file, and when it is read, each has its own.
 //!
 //! A switch may hold as many as are free for all (dynamic threshold, Choudhury and Hahne 1998, α = 1): one alone gets half of them, and there is
 //! always room for who comes later. Entries that were kept over a restart come back as long as anything is free.
 //!
 //! Room is taken a portion at a time, so that an addition costs a subtraction; how much a switch really holds is counted when a portion is used up.
 
+use super::Control;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -61,21 +65,23 @@ impl Account {
         Self { budget, held: 0, left: 0 }
     }
 
-    /// Takes room for one more entry; `entries` counts those that are there.
-    pub(crate) fn take(&mut self, claim: Claim, entries: impl FnOnce() -> u64) -> bool {
-        if self.left == 0 {
-            self.settle(entries());
+    /// Takes room for so much more; `weight` says what is there.
+    pub(crate) fn take(&mut self, claim: Claim, more: u64, weight: impl FnOnce() -> u64) -> bool {
+        if self.left < more {
+            self.settle(weight());
             let free = self.budget.free();
             let room = match claim {
                 Claim::New => free.saturating_sub(self.held).div_ceil(2),
                 Claim::Kept => free,
             };
-            self.left = room.min(PORTION);
+            self.left = room.min(PORTION.max(more));
             self.held += self.left;
             self.budget.used.fetch_add(self.left, Ordering::Relaxed);
         }
-        let is_there = self.left > 0;
-        self.left = self.left.saturating_sub(1);
+        let is_there = self.left >= more;
+        if is_there {
+            self.left -= more;
+        }
         is_there
     }
 
@@ -93,6 +99,14 @@ impl Drop for Account {
     }
 }
 
+impl Control {
+    /// Takes room for so much more than the switch holds; whether there is any.
+    pub(crate) fn takes(&mut self, more: u64) -> bool {
+        let claim = if self.silent { Claim::Kept } else { Claim::New };
+        self.account.take(claim, more, || self.pipeline.weight())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -100,7 +114,7 @@ mod tests {
     /// A switch that adds until it is refused.
     fn fill(account: &mut Account, entries: &mut u64) -> u64 {
         let begin = *entries;
-        while account.take(Claim::New, || *entries) {
+        while account.take(Claim::New, 1, || *entries) {
             *entries += 1;
         }
         *entries - begin
@@ -127,14 +141,26 @@ mod tests {
         let budget = Arc::new(EntryBudget::new(1000));
         let [mut small, mut large] = [(); 2].map(|()| Account::new(budget.clone()));
         let restore = |account: &mut Account, count: u64| {
-            (0..count).filter(|&there| account.take(Claim::Kept, || there)).count() as u64
+            (0..count).filter(|&there| account.take(Claim::Kept, 1, || there)).count() as u64
         };
         assert_eq!((restore(&mut small, 250), restore(&mut large, 600)), (250, 600));
     }
 
     #[test]
+    fn what_takes_more_finds_less_and_leaves_the_rest_to_what_takes_little() {
+        let mut account = Account::new(Arc::new(EntryBudget::new(2000)));
+        let mut weight = 0;
+        while account.take(Claim::New, 300, || weight) {
+            weight += 300;
+        }
+        assert_eq!(weight, 900, "of the half");
+        assert!(!account.take(Claim::New, 300, || weight));
+        assert_eq!(fill(&mut account, &mut weight), 100);
+    }
+
+    #[test]
     fn without_a_limit_nothing_is_refused() {
         let mut account = Account::new(Arc::default());
-        assert!((0..100_000).all(|there| account.take(Claim::New, || there)));
+        assert!((0..100_000).all(|there| account.take(Claim::New, 1, || there)));
     }
 }

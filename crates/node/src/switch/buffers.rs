@@ -7,6 +7,7 @@
 //! What an id means: of a frame that waits, that frame; of one that was used, `OFPBRC_BUFFER_EMPTY`, until its slot is needed again; any
 //! other, also of a frame that waited too long, `OFPBRC_BUFFER_UNKNOWN`.
 
+use crate::room::Part;
 use datapath::HeldFrame;
 use flow::{Nanos, PortNo};
 use openflow::{ErrorCode, Fault};
@@ -63,9 +64,21 @@ pub struct PacketBuffers {
     earliest: Nanos,
     issued: u64,
     secret: RandomState,
+    /// What the frames take of the node's room for what waits.
+    part: Part,
 }
 
 impl PacketBuffers {
+    /// None; what is kept takes this part of the node's room.
+    pub fn within(part: Part) -> Self {
+        Self { part, ..Self::default() }
+    }
+
+    fn take_bytes(&mut self, bytes: usize) {
+        self.bytes = bytes;
+        self.part.set(bytes);
+    }
+
     /// Whether a frame of `len` bytes finds a place.
     pub fn has_room(&mut self, len: usize, now: Nanos) -> bool {
         if !self.fits(len) {
@@ -76,7 +89,7 @@ impl PacketBuffers {
 
     fn fits(&self, len: usize) -> bool {
         let slot = !self.free.is_empty() || self.slots.len() < SLOTS as usize;
-        slot && self.bytes + len <= MOST_BYTES
+        slot && self.bytes + len <= MOST_BYTES && self.part.may(self.bytes + len)
     }
 
     /// The id that the next frame to be kept will have.
@@ -97,7 +110,7 @@ impl PacketBuffers {
             self.earliest = due;
         }
         self.issued += 1;
-        self.bytes += kept.frame.memory();
+        self.take_bytes(self.bytes + kept.frame.memory());
         let slot = Slot { cookie, state: State::Waits(kept, due) };
         match self.free.pop_front() {
             Some(number) => self.slots[number as usize] = slot,
@@ -125,7 +138,7 @@ impl PacketBuffers {
         let State::Waits(kept, _) = std::mem::replace(&mut slot.state, State::Used) else {
             unreachable!("`waiting` found a frame")
         };
-        self.bytes -= kept.frame.memory();
+        self.take_bytes(self.bytes - kept.frame.memory());
         self.free.push_back(split(id).0 as u32);
         Ok(kept)
     }
@@ -153,21 +166,25 @@ impl PacketBuffers {
             return;
         }
         self.earliest = Nanos(u64::MAX);
+        let mut bytes = self.bytes;
         for (number, slot) in self.slots.iter_mut().enumerate() {
             let State::Waits(kept, due) = &slot.state else { continue };
             if *due > now {
                 self.earliest = self.earliest.min(*due);
                 continue;
             }
-            self.bytes -= kept.frame.memory();
+            bytes -= kept.frame.memory();
             self.free.push_back(number as u32);
             slot.state = State::Expired;
         }
+        self.take_bytes(bytes);
     }
 
     /// Forgets everything and gives its memory back.
     pub fn clear(&mut self) {
-        *self = Self::default();
+        let mut part = std::mem::take(&mut self.part);
+        part.set(0);
+        *self = Self::within(part);
     }
 }
 

@@ -56,6 +56,11 @@ impl FlowDump {
         }
     }
 
+    /// Bytes that it takes while it is read.
+    pub(crate) fn memory(&self) -> usize {
+        self.names.len() * (size_of::<EntryId>() + size_of::<u64>())
+    }
+
     /// Reads the next entries; false when there are none left.
     fn read(&mut self) -> bool {
         if self.at == self.names.len() && !self.search() {

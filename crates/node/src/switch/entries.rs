@@ -1,7 +1,6 @@
 //! Changing flow entries, and what follows from it: the journal, flow-removed, publication.
 
 use crate::journal::{Change, FlowEntry, FlowId};
-use crate::switch::budget::Claim;
 use crate::switch::buffers::Kept;
 use crate::switch::listener::Event;
 use crate::switch::portions::{Change as UnderWay, PORTION};
@@ -52,8 +51,8 @@ impl Switch {
         self.expire_buffers();
         let is_due = {
             let (now, mut control) = (self.now(), self.control());
-            let entries = control.pipeline.entries();
-            control.account.settle(entries);
+            let weight = control.pipeline.weight();
+            control.account.settle(weight);
             control.pipeline.next_expiry().is_some_and(|due| due <= now)
         };
         if is_due {
@@ -134,16 +133,15 @@ impl Switch {
     }
 }
 
-/// Takes room for an entry that is added. One that replaces another needs none.
+/// Takes room for an entry that is added. One that replaces another with as many actions needs none.
 fn make_room(control: &mut Control, change: &flow::FlowMod, now: Nanos) -> Result<(), Fault> {
-    let claim = if control.silent { Claim::Kept } else { Claim::New };
-    let Control { pipeline, account, .. } = &mut *control;
-    if change.command != FlowCommand::Add || account.take(claim, || pipeline.entries()) {
+    if change.command != FlowCommand::Add || control.takes(1 + change.instructions.weight()) {
         return Ok(());
     }
     let same =
         flow::FlowMod { command: FlowCommand::ModifyStrict, cookie_mask: 0, ..change.clone() };
-    match covered(control, &same, &modified(&same), now).next() {
+    let there = covered(control, &same, &modified(&same), now).next();
+    match there.filter(|there| there.instructions.weight() >= change.instructions.weight()) {
         Some(_) => Ok(()),
         None => Err(Fault::new(
             ErrorCode::FlowModFailedTableFull,

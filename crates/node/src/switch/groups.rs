@@ -19,7 +19,9 @@ impl Switch {
     pub fn group_mod(&self, change: &GroupMod) -> Result<(), Fault> {
         change.check()?;
         let now = self.now();
-        self.apply_group(&mut self.control(), change, now)
+        let done = self.apply_group(&mut self.control(), change, now);
+        self.note_refusals(done.as_ref().err().into_iter());
+        done
     }
 
     pub(crate) fn apply_group(
@@ -29,6 +31,11 @@ impl Switch {
         now: Nanos,
     ) -> Result<(), Fault> {
         let wanted = self.named(control, |share| translate::group_change(change, share))?;
+        let more = wanted.weight();
+        if more > 0 && !control.takes(more) {
+            let what = "the node's memory has no room for more groups of this switch";
+            return Err(Fault::new(ErrorCode::GroupModFailedOutOfGroups, what));
+        }
         let removed = control.pipeline.group_mod(wanted, now).map_err(translate::group_fault)?;
         self.touch(control);
         match change.command {
@@ -91,7 +98,9 @@ impl Switch {
     pub fn meter_mod(&self, change: &MeterMod) -> Result<(), Fault> {
         change.check()?;
         let now = self.now();
-        self.apply_meter(&mut self.control(), change, now)
+        let done = self.apply_meter(&mut self.control(), change, now);
+        self.note_refusals(done.as_ref().err().into_iter());
+        done
     }
 
     pub(crate) fn apply_meter(
@@ -100,6 +109,10 @@ impl Switch {
         change: &MeterMod,
         now: Nanos,
     ) -> Result<(), Fault> {
+        if change.command == MeterModCommand::Add && !control.takes(1) {
+            let what = "the node's memory has no room for more meters of this switch";
+            return Err(Fault::new(ErrorCode::MeterModFailedOutOfMeters, what));
+        }
         let removed = control
             .pipeline
             .meter_mod(translate::meter_change(change), now)

@@ -99,6 +99,8 @@ pub trait Listener: Send + Sync {
 pub struct Connection {
     /// The peer's address.
     pub peer: String,
+    /// Who is behind it: of a caller the host alone.
+    pub who: String,
     /// Whether it is a controller of the switch or a visitor (`ovs-ofctl`).
     pub controller: bool,
     /// 0 for a main connection (OpenFlow 1.3.5 §6.3.7).

@@ -54,17 +54,21 @@ pub use restore::NotRestored;
 
 use crate::captures::{Ear, Ears, Listening, Spoken, Wire};
 use crate::feed::Feed;
+use crate::hits::{Hits, Who};
 use crate::journal::{Change, Journal, TableNames};
+use crate::room::Room;
 use ::capture::Direction;
 use ::port::{Ends, Share};
-use api::{FailMode, Happening, News, Noun};
+use api::{Bound, FailMode, Happening, News, Noun};
 use budget::Account;
 use buffers::PacketBuffers;
 use datapath::PortQueues;
 use fail::Attendance;
 use flow::{Limits, MacEntry, Nanos, Pipeline, PortNo, Serials, Snapshot};
 use listener::{Audience, Listeners};
-use openflow::{FragmentMode, GroupDesc, GroupId, MeterConfig, MeterId, Version, VersionSet};
+use openflow::{
+    ErrorCode, Fault, FragmentMode, GroupDesc, GroupId, MeterConfig, MeterId, Version, VersionSet,
+};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -93,8 +97,12 @@ pub struct NewSwitch {
     pub ends: Arc<Ends>,
     /// What entries it shares with the node's other switches.
     pub budget: Arc<EntryBudget>,
+    /// What waits of all of them takes memory from here.
+    pub room: Arc<Room>,
     /// Where the node tells what happens.
     pub feed: Feed,
+    /// Where it notes who hits its bounds.
+    pub hits: Hits,
 }
 
 /// One switch. Shared by sessions, API and event pump; every method may be called from any thread.
@@ -106,7 +114,9 @@ pub struct Switch {
     versions: AtomicU32,
     limits: Limits,
     ends: Share,
+    room: Arc<Room>,
     feed: Feed,
+    hits: Hits,
     plane: Arc<dyn Plane>,
     journal: Arc<dyn Journal>,
     listeners: Listeners,
@@ -178,14 +188,16 @@ impl Switch {
             versions: AtomicU32::new(VersionSet::of(Version::ALL).0),
             limits: spec.limits,
             ends: Share::new(spec.ends),
+            buffers: Mutex::new(PacketBuffers::within(spec.room.part())),
+            room: spec.room,
             feed: spec.feed,
+            hits: spec.hits,
             plane,
             journal,
             listeners: Listeners::default(),
             control: Mutex::new(control),
             turn: tokio::sync::Mutex::default(),
             half_made: AtomicU32::new(0),
-            buffers: Mutex::default(),
             unpublished: Notify::new(),
             ears: Arc::default(),
         })
@@ -335,6 +347,47 @@ impl Switch {
     /// Forgets the stations that it has learned; frames to them are flooded until they speak.
     pub fn forget_learned(&self) {
         self.control().pipeline.mac_table().flush();
+    }
+
+    /// Who hit the node's bounds.
+    #[cfg(test)]
+    pub(crate) fn hits(&self) -> &Hits {
+        &self.hits
+    }
+
+    /// Where messages for its controllers take memory.
+    pub(crate) fn room(&self) -> &Arc<Room> {
+        &self.room
+    }
+
+    /// One of it, or who talks to it, hit a bound.
+    pub(crate) fn hit(&self, bound: Bound, name: &str, text: &str) {
+        self.hits.tell(bound, Who::of(&self.name, name), 1, text);
+    }
+
+    /// Of these refusals, those that a bound on what it may hold has caused are noted.
+    fn note_refusals<'f>(&self, refusals: impl Iterator<Item = &'f Fault>) {
+        use ErrorCode as E;
+        let is_a_bound = |fault: &&Fault| {
+            matches!(
+                fault.code,
+                E::FlowModFailedTableFull
+                    | E::GroupModFailedOutOfGroups
+                    | E::GroupModFailedOutOfBuckets
+                    | E::MeterModFailedOutOfMeters
+                    | E::MeterModFailedOutOfBands
+            )
+        };
+        let mut all = refusals.filter(is_a_bound).peekable();
+        if let Some(first) = all.peek().copied() {
+            let times = all.count() as u64;
+            self.hits.tell(Bound::Rules, Who::switch(&self.name), times, first.what);
+        }
+    }
+
+    /// Frames that storm control has let go nowhere, by the port where they came in.
+    pub fn storms(&self) -> Vec<(PortNo, u64)> {
+        self.control().pipeline.ports().storms().collect()
     }
 
     /// The connections that it has.

@@ -11,11 +11,13 @@
 use crate::switch::buffers::Kept;
 use crate::switch::{Control, Switch, translate};
 use flow::{Chosen, FlowCommand, Nanos};
-use openflow::{Fault, FlowMod};
+use openflow::{ErrorCode, Fault, FlowMod};
 use std::sync::atomic::Ordering;
 
 /// Entries looked at under one lock. Chosen: half a millisecond, journal included.
 pub(super) const PORTION: usize = 256;
+/// Entries in a portion of a change to long lists of actions, for each of which room is taken first.
+const HEAVY: usize = 16;
 
 /// Changes still to be made, and what became of the others.
 struct Work<I> {
@@ -63,6 +65,7 @@ impl Switch {
     pub fn flow_mod(&self, change: &FlowMod) -> Result<(), Fault> {
         let mut work = Work::of(std::iter::once(change).enumerate());
         self.portion(&mut work, usize::MAX, &mut None);
+        self.note_refusals(work.refused.iter().map(|(_, fault)| fault));
         work.refused.pop().map_or(Ok(()), |(_, fault)| Err(fault))
     }
 
@@ -77,6 +80,7 @@ impl Switch {
             tokio::task::yield_now().await;
             self.journal.room().await;
         }
+        self.note_refusals(work.refused.iter().map(|(_, fault)| fault));
         work.refused
     }
 
@@ -134,10 +138,11 @@ impl Switch {
         wanted: flow::FlowMod,
         now: Nanos,
     ) -> Result<(), Fault> {
-        let change = self.begin(control, wanted, now)?;
-        change.map_or(Ok(()), |mut change| {
-            self.go_on(control, &mut change, &mut usize::MAX.clone(), now)
-        })
+        let Some(mut change) = self.begin(control, wanted, now)? else { return Ok(()) };
+        while !change.chosen.is_done() {
+            self.go_on(control, &mut change, &mut usize::MAX.clone(), now)?;
+        }
+        Ok(())
     }
 
     /// Makes an addition, or begins what may be about many entries.
@@ -163,7 +168,16 @@ impl Switch {
         now: Nanos,
     ) -> Result<(), Fault> {
         let Change { wanted, chosen } = change;
-        let portion = control.pipeline.go_on(wanted, chosen, *room, now);
+        let mut most = *room;
+        let weight = wanted.instructions.weight();
+        if weight > 0 && matches!(wanted.command, FlowCommand::Modify | FlowCommand::ModifyStrict) {
+            most = most.min(HEAVY);
+            if !control.takes(weight * most as u64) {
+                let what = "the node's memory has no room for so many actions of this switch";
+                return Err(Fault::new(ErrorCode::FlowModFailedTableFull, what));
+            }
+        }
+        let portion = control.pipeline.go_on(wanted, chosen, most, now);
         *room -= portion.looked_at.min(*room);
         self.touch(control);
         self.record_modified(control, &portion.modified, now);

@@ -6,6 +6,7 @@ mod tables;
 
 use super::*;
 use crate::feed::Feed;
+use crate::hits::Hits;
 use crate::journal::Discard;
 use ::port::PortFacts;
 use api::Rules;
@@ -89,7 +90,9 @@ fn switch_of(
         serials: Serials::default(),
         ends,
         budget: Arc::default(),
+        room: Arc::default(),
         feed: Feed::default(),
+        hits: Hits::default(),
     };
     let switch = Switch::new(new, journal, |_| Arc::new(plane.clone()));
     (switch, plane)
@@ -202,6 +205,7 @@ impl Listener for Memory {
         Connection {
             auxiliary: 0,
             peer: "test".into(),
+            who: "test".into(),
             controller: true,
             role: "equal",
             version: "1.3",

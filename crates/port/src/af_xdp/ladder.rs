@@ -111,19 +111,20 @@ fn try_rung(rung: Rung, index: u32, queues: u32, chunk: u32) -> Result<(Worker, 
     Ok((worker, sockets))
 }
 
-/// How long the queues of an earlier node are waited for, whose flows go on past the worker. Chosen: a busy host takes a second.
+/// How long queues are waited for that no port has any more. Chosen: a busy host takes a second.
 const FREED: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Binds it. A killed node's sockets are closed before it is gone, but the kernel frees their queues in a thread of its own, later.
+/// Binds it. The kernel frees the queues of sockets in a thread of its own, after they are closed: those of a port that was removed, or of a
+/// killed node.
 fn bind_when_free(shape: &Shape) -> io::Result<(XskRx, XskTx)> {
     let until = Instant::now() + FREED;
-    let is_left = || Hook::taken(shape.index).is_ok_and(|stages| stages.contains(&Stage::Offload));
+    let has_port = || !Hook::taken(shape.index).is_ok_and(|taken| !taken.contains(&Stage::Worker));
     loop {
         match bind(shape) {
             Err(error)
                 if error.raw_os_error() == Some(libc::EBUSY)
-                    && is_left()
+                    && !has_port()
                     && Instant::now() < until =>
             {
                 std::thread::sleep(PAUSE);

@@ -1,6 +1,7 @@
 //! `suiro status`.
 
 use super::Context;
+use crate::bounds;
 use crate::failure::Failure;
 use crate::plural::counted;
 use api::{Method, NodeView};
@@ -11,10 +12,12 @@ pub fn run(context: &Context) -> Result<(), Failure> {
     context.print(&view, |view| {
         let cores: Vec<_> = view.cores.iter().map(usize::to_string).collect();
         let mut text = format!(
-            "suiro {}, process {}, up {} s\n{}, {}; workers on cores {}\nconfiguration {}; sockets in {}\nstate in {}\n",
+            "suiro {}, process {}, up {} s, memory {} MiB of {}\n{}, {}; workers on cores {}\nconfiguration {}; sockets in {}\nstate in {}\n",
             view.version,
             view.pid,
             view.uptime_s,
+            view.memory.used >> 20,
+            view.memory.may >> 20,
             counted(view.switches, "switch", "switches"),
             counted(view.ports, "port", "ports"),
             cores.join(", "),
@@ -38,6 +41,10 @@ pub fn run(context: &Context) -> Result<(), Failure> {
         }
         if let Some(machine) = &view.store.copied_from {
             text += &format!("COPIED: the state was made on another machine ({machine}); if that still runs suiro, both have the same datapath ids and addresses\n");
+        }
+        if !view.bounds.is_empty() {
+            text += "\n";
+            text += &bounds::table(&view.bounds, bounds::now_ns());
         }
         text
     })

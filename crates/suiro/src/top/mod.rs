@@ -1,4 +1,4 @@
-//! `suiro top`: switches, ports with rates, their queues, drops by reason, what each core does, and which rung takes the frames.
+//! `suiro top`: switches, ports with rates, their queues, drops by reason, bounds that somebody hits, what each core does, and which rung takes the frames.
 
 pub mod flow;
 mod live;
@@ -11,9 +11,10 @@ mod view;
 pub use live::{Watched, watch};
 
 use crate::args::TopArgs;
+use crate::bounds;
 use crate::commands::Context;
 use crate::failure::Failure;
-use api::{OffloadView, PortView, SwitchView, WorkersView};
+use api::{BoundHit, NodeView, OffloadView, PortView, SwitchView, WorkersView};
 use rates::Rates;
 
 /// Everything at one moment.
@@ -22,6 +23,8 @@ pub struct Look {
     ports: Vec<PortView>,
     workers: WorkersView,
     offload: OffloadView,
+    bounds: Vec<BoundHit>,
+    now_ns: u64,
 }
 
 /// Looks until interrupted, or once.
@@ -38,11 +41,14 @@ impl Watched for Node {
     const ORDERS: &'static [&'static str] = page::ORDERS;
 
     fn look(context: &Context) -> Result<Look, Failure> {
+        let node: NodeView = context.client.get("/v1/node")?;
         Ok(Look {
             switches: context.client.get("/v1/switches")?,
             ports: context.client.get("/v1/ports")?,
             workers: context.client.get("/v1/workers")?,
             offload: context.client.get("/v1/offload")?,
+            bounds: node.bounds,
+            now_ns: bounds::now_ns(),
         })
     }
 

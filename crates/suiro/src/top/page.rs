@@ -2,6 +2,7 @@
 
 use super::rates::{PortRates, Rates};
 use super::{queues, rungs};
+use crate::bounds;
 use crate::plural::counted;
 use crate::table::{Table, dash, short, time};
 
@@ -17,6 +18,7 @@ pub fn whole(rates: &Rates, order: &str) -> String {
         cores(rates),
         switches(rates),
         drops(rates),
+        bounds::table(&rates.bounds, rates.now_ns),
         ports(&in_order),
         queues::table(&in_order),
     ];

@@ -3,7 +3,9 @@
 use super::Look;
 use super::queues::{self, QueueLoad};
 use super::rungs::{self, RungLoad};
-use api::{CacheView, DropView, PortLoadView, PortView, Rate, RungView, SwitchView, WorkerView};
+use api::{
+    BoundHit, CacheView, DropView, PortLoadView, PortView, Rate, RungView, SwitchView, WorkerView,
+};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -20,6 +22,11 @@ pub struct Rates {
     pub switches: Vec<SwitchRates>,
     /// Each port.
     pub ports: Vec<PortRates>,
+    /// Bounds that were hit within the last minute.
+    pub bounds: Vec<BoundHit>,
+    /// When that was, in nanoseconds since 1970.
+    #[serde(skip)]
+    pub now_ns: u64,
 }
 
 /// A core.
@@ -133,6 +140,8 @@ impl Rates {
             workers: workers.map(|(before, now)| worker_rates(before, now, seconds)).collect(),
             switches,
             ports: ports.into_iter().map(with_cores).collect(),
+            bounds: now.bounds.iter().filter(|hit| hit.goes_on).cloned().collect(),
+            now_ns: now.now_ns,
         }
     }
 }

@@ -144,6 +144,8 @@ mod tests {
                 worker_ns_per_byte: 0.0,
                 policies: Vec::new(),
             },
+            bounds: Vec::new(),
+            now_ns: 0,
         }
     }
 

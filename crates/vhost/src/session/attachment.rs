@@ -3,7 +3,7 @@
 //! Shared by the session's thread, which writes, and everybody else. Lock order: the mutexes are leaves, and slots are asked for their state outside it.
 
 use super::trouble::Trouble;
-use crate::{Features, GuestBounds, Records, RegionFacts, Slot, SlotState};
+use crate::{Fault, Features, GuestBounds, Records, RegionFacts, Slot, SlotState};
 use rustix::event::{EventfdFlags, eventfd};
 use std::io;
 use std::net::Shutdown;
@@ -87,12 +87,23 @@ pub struct Look {
     pub report: Report,
     /// Each ring's slot now.
     pub slots: Vec<SlotState>,
+    /// How often a front-end lost its connection because its guest would have cost more than it may.
+    pub too_costly: u64,
+}
+
+impl Look {
+    /// How often the guest hit a bound of what it may cost; rings that stand for that reason now count too.
+    pub fn bounds_hit(&self) -> u64 {
+        let stands = |slot: &&SlotState| matches!(slot, SlotState::Faulted(Fault::Untouched));
+        self.too_costly + self.slots.iter().filter(stands).count() as u64
+    }
 }
 
 struct Told {
     connection: Connection,
     trouble: Option<LastTrouble>,
     report: Report,
+    too_costly: u64,
 }
 
 /// A guest's attachment to a port.
@@ -141,7 +152,12 @@ impl Attachment {
             slots,
             records,
             guest_bounds,
-            told: Mutex::new(Told { connection, trouble: None, report: Report::default() }),
+            told: Mutex::new(Told {
+                connection,
+                trouble: None,
+                report: Report::default(),
+                too_costly: 0,
+            }),
             mtu: mtu.into(),
             guest_mtu: 0.into(),
             announced: 0.into(),
@@ -204,12 +220,13 @@ impl Attachment {
     /// Everything, now.
     pub fn look(&self) -> Look {
         let slots = self.slots().map(|slot| slot.state()).collect();
-        let Told { connection, trouble, report } = &*self.told();
+        let Told { connection, trouble, report, too_costly } = &*self.told();
         Look {
             connection: connection.clone(),
             trouble: trouble.clone(),
             report: report.clone(),
             slots,
+            too_costly: *too_costly,
         }
     }
 
@@ -283,6 +300,7 @@ impl Attachment {
         let (cause, remedy) = (trouble.chain(), trouble.remedy());
         told.connection = Connection::Waiting(format!("{cause}; {remedy}"));
         told.trouble = Some(LastTrouble { cause, remedy, count });
+        told.too_costly += u64::from(trouble.is_a_bound());
         drop(told);
         ring(&self.news);
     }

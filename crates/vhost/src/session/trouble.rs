@@ -119,6 +119,11 @@ impl Trouble {
         }
     }
 
+    /// Whether the guest would have cost more than it may.
+    pub(super) fn is_a_bound(&self) -> bool {
+        matches!(self, Self::Memory(MemoryError::TooLarge { .. } | MemoryError::LongLog { .. }))
+    }
+
     /// With its causes, in one line.
     pub fn chain(&self) -> String {
         let mut text = self.to_string();
@@ -147,6 +152,14 @@ mod tests {
     fn features_without_a_name_are_told_by_number() {
         let strange = Features::from_bits_retain(Features::MQ.bits() | 1 << 63);
         assert_eq!(names(strange), "MQ, bit 63");
+    }
+
+    #[test]
+    fn a_guest_that_shares_too_much_hits_a_bound_and_a_broken_one_does_not() {
+        let shares = |memory| Trouble::from(memory).is_a_bound();
+        assert!(shares(MemoryError::TooLarge { guest: 0, size: 1 << 50 }));
+        assert!(shares(MemoryError::LongLog { size: 2, most: 1 }));
+        assert!(!shares(MemoryError::Missing { guest: 0 }) && !Trouble::Unknown(7).is_a_bound());
     }
 
     #[test]

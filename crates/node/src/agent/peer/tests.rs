@@ -129,3 +129,12 @@ fn the_asynchronous_configuration_reads_back_as_set() {
     assert_eq!(controller.async_config(), config);
     assert!(hears(&controller, Why::InvalidTtl) && !hears(&controller, Why::Action));
 }
+
+#[test]
+fn two_callers_of_one_host_are_one_to_who_asks_for_the_greedy() {
+    let named = ["tcp:192.0.2.1:4711", "tcp:192.0.2.1:4712"].map(|name| PeerKind::Caller.who(name));
+    assert_eq!(named, ["192.0.2.1"; 2]);
+    assert_eq!(PeerKind::Caller.who("ssl:[2001:db8::1]:4711"), "[2001:db8::1]");
+    assert_eq!(PeerKind::Controller.who("tcp:192.0.2.1:6653"), "tcp:192.0.2.1:6653");
+    assert_eq!(PeerKind::Visitor.who("s1.mgmt"), "s1.mgmt");
+}

@@ -13,7 +13,7 @@ pub(in crate::service) fn view_guest(
     (GuestFacts { look, is_ready }, link_up): (GuestFacts, bool),
     cores: &HashMap<usize, usize>,
 ) -> FrontEndView {
-    let Look { connection, trouble, report, slots } = look;
+    let Look { connection, trouble, report, slots, .. } = look;
     let Report { features, protocol, memory, rings } = report;
     let waits_for = match &connection {
         Connection::Waiting(why) => Some(why.clone()),

@@ -1,7 +1,8 @@
 //! The node as it is shown.
 
+use crate::host::memory;
 use crate::service::Node;
-use api::{Fault, NodeView, StoreView, chain};
+use api::{Fault, MemoryUse, NodeView, StoreView, chain};
 
 impl Node {
     /// The node as it is now.
@@ -26,6 +27,8 @@ impl Node {
             cores: self.facts.config.cores.clone(),
             switches: members.len(),
             ports: members.iter().map(|member| member.state().ports.len()).sum(),
+            memory: MemoryUse { used: memory::used(), may: self.memory.all },
+            bounds: self.hits().show(),
             background: self.background,
             store: StoreView {
                 file: self.store.path().display().to_string(),
