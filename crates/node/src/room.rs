@@ -3,6 +3,7 @@
 //! Each holder has a bound of its own, which is generous as long as few make use of it. All of them together have this one. A little is everybody's
 //! ([`FREE`]); beyond, a holder may have as much as it leaves free for all (dynamic threshold, Choudhury and Hahne 1998, α = 1).
 
+use crate::config::BoundsSpec;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -13,20 +14,21 @@ pub const FREE: u64 = 64 << 10;
 #[derive(Debug)]
 pub struct Room {
     limit: u64,
+    unread: usize,
     used: AtomicU64,
 }
 
 impl Default for Room {
     /// Without a limit.
     fn default() -> Self {
-        Self::new(u64::MAX)
+        Self::new(u64::MAX, BoundsSpec::default().unread)
     }
 }
 
 impl Room {
-    /// So many bytes.
-    pub fn new(limit: u64) -> Self {
-        Self { limit, used: AtomicU64::new(0) }
+    /// So many bytes, of which `unread` are packet-ins that one peer need not read.
+    pub fn new(limit: u64, unread: usize) -> Self {
+        Self { limit, unread, used: AtomicU64::new(0) }
     }
 
     /// One more holder, that holds nothing yet.
@@ -54,6 +56,11 @@ impl Part {
         let bytes = bytes as u64;
         let others = self.room.used.load(Relaxed).saturating_sub(self.held);
         bytes <= FREE || bytes <= self.room.limit.saturating_sub(others) / 2
+    }
+
+    /// Bytes of packet-ins that a peer need not read, if there is room for them.
+    pub fn unread(&self) -> usize {
+        self.room.unread
     }
 
     /// It holds so many now.
@@ -89,7 +96,7 @@ mod tests {
 
     #[test]
     fn one_takes_half_the_next_half_of_the_rest_and_all_of_it_comes_back() {
-        let room = Arc::new(Room::new(16 << 20));
+        let room = Arc::new(Room::new(16 << 20, MIB));
         let [mut one, mut two, mut three] = [(); 3].map(|()| room.part());
         assert_eq!([fill(&mut one), fill(&mut two), fill(&mut three)], [8, 4, 2]);
         drop(one);
@@ -101,7 +108,7 @@ mod tests {
 
     #[test]
     fn a_little_is_everybodys_however_much_others_hold() {
-        let room = Arc::new(Room::new(0));
+        let room = Arc::new(Room::new(0, MIB));
         let part = room.part();
         assert!(part.may(FREE as usize) && !part.may(FREE as usize + 1));
         assert!(Part::default().may(usize::MAX / 4));

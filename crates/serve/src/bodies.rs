@@ -122,7 +122,9 @@ fn broken(error: &axum::Error) -> ApiError {
     match cause.is_some() {
         true => {
             let cause = "its body is longer than this path takes".to_owned();
-            ApiError::of_request(StatusCode::PAYLOAD_TOO_LARGE, cause)
+            let remedy =
+                "send less at a time; a node's rules and parts may have `bounds.api_body` bytes";
+            refused(StatusCode::PAYLOAD_TOO_LARGE, cause, remedy)
         }
         false => ApiError::of_request(StatusCode::BAD_REQUEST, format!("its body: {error}")),
     }

@@ -25,8 +25,7 @@ use tokio::sync::watch;
 const HEAD_WITHIN: Duration = Duration::from_secs(10);
 /// Bytes of an answer that wait in a connection. Chosen: a chunk of a long one.
 const AHEAD: usize = 64 << 10;
-/// Connections of one socket, and those it can have where few files may be open.
-const MOST: usize = 256;
+/// Connections that one socket can have where few files may be open.
 const FEWEST: usize = 16;
 /// One socket may take this part of the process's files.
 const PART_OF_ONE: usize = 8;
@@ -40,10 +39,10 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// For a process that may open so many files, whose sockets share a sum of bodies; `told` hears of who hits one.
-    pub fn new(files: u64, bodies: &Bodies, told: Told) -> Self {
+    /// For a process that may open so many files, and sockets of `most` connections at most, which share a sum of bodies; `told` hears of who hits one.
+    pub fn new(files: u64, most: usize, bodies: &Bodies, told: Told) -> Self {
         let files = usize::try_from(files).unwrap_or(usize::MAX);
-        let connections = (files / PART_OF_ONE).clamp(FEWEST, MOST);
+        let connections = (files / PART_OF_ONE).min(most).max(FEWEST);
         Self { connections, bodies: bodies.telling(told.clone()), told }
     }
 }

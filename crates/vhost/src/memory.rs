@@ -5,7 +5,7 @@
 
 use crate::fault::Fault;
 pub use crate::sys::GuestSlice;
-use crate::sys::{Area, GuestBounds, Loss, MAPPED_MAX, MapError, Mapped, Mapping, Purse};
+use crate::sys::{Area, GuestBounds, Loss, MapError, Mapped, Mapping, Purse};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -131,7 +131,7 @@ impl Region {
         if guest.checked_add(size).is_none() || user.checked_add(size).is_none() {
             return Err(MemoryError::BadRange { guest, size });
         }
-        if purse.is_some() && size > MAPPED_MAX {
+        if purse.is_some_and(|purse| size > purse.shared_at_most()) {
             return Err(MemoryError::TooLarge { guest, size });
         }
         let mapping = Mapping::of_stranger(file.as_fd(), offset, size, purse);
@@ -311,7 +311,7 @@ mod tests {
     #[test]
     fn a_guest_with_an_absurd_size_is_refused_and_one_of_a_tebibyte_is_not() {
         const TIB: u64 = 1 << 40;
-        let guest = GuestMemory::bounded(GuestBounds::new(0, 0, u64::MAX));
+        let guest = GuestMemory::bounded(GuestBounds::new(0, 0, u64::MAX, 1 << 40));
         let refused = guest.anew(&[empty(0, 64 * TIB)]).unwrap_err();
         assert!(matches!(refused, MemoryError::TooLarge { guest: 0, .. }), "{refused}");
         let whole = guest.anew(&[empty(0, TIB / 2), empty(TIB, TIB / 2)]).unwrap();

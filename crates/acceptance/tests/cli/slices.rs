@@ -482,6 +482,19 @@ fn a_slice_reaches_an_outside_network_by_a_door_that_it_alone_has() {
         assert!(said.err.contains(what), "{}", said.err);
     }
 
+    // Datapath ids are its own controllers' alone: another slice has switches of the same ones on the same nodes.
+    domain.suiro(&[
+        "apply",
+        "-f",
+        &domain.file(&SLICE.replace("name: demo", "name: twin")),
+        "--wait",
+    ]);
+    let twin = ["slice", "exec", "red/twin", "h1", "--", "ping", "-c1", "-w2"];
+    until("h1 reaches h3 of its own slice", || {
+        domain.says(&[&twin[..], &["10.0.0.3"]].concat()).code == 0
+    });
+    assert_ne!(domain.says(&[&twin[..], &["198.51.100.1"]].concat()).code, 0, "the door is demo's");
+
     let outside = format!("{}-outside", domain.name);
     let cut = |state: &str| {
         let words = ["-n", &outside, "link", "set", "to0", state];

@@ -3,13 +3,12 @@
 //! The system's resolver waits in a thread for as long as its servers do not answer, and cannot be called off. So a thread that still waits counts,
 //! also when nobody waits for it any more: few for each switch, and not many for the node.
 
+use crate::config::BoundsSpec;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 
-/// Look-ups of all switches at a time. Chosen: sixteen switches whose servers hang, and the runtime's 512 threads stay free.
-const OF_ALL: usize = 32;
 /// Look-ups of one switch at a time. Chosen: one that hangs does not keep the next one waiting.
 const OF_ONE: usize = 2;
 
@@ -22,11 +21,16 @@ pub struct Names {
 
 impl Default for Names {
     fn default() -> Self {
-        Self { all: Arc::new(Semaphore::new(OF_ALL)), own: Arc::new(Semaphore::new(OF_ONE)) }
+        Self::new(BoundsSpec::default().name_lookups)
     }
 }
 
 impl Names {
+    /// So many at a time.
+    pub fn new(of_all: usize) -> Self {
+        Self { all: Arc::new(Semaphore::new(of_all)), own: Arc::new(Semaphore::new(OF_ONE)) }
+    }
+
     /// The same node's, for one more switch.
     pub fn of_another(&self) -> Self {
         Self { own: Arc::new(Semaphore::new(OF_ONE)), ..self.clone() }

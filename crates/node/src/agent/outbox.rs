@@ -1,13 +1,14 @@
 //! What waits to be sent to one peer, and what is lost when the peer does not read.
 //!
-//! Three kinds of messages wait in one buffer, each with its own bound, so that order is kept and memory is bounded:
+//! Three kinds of messages wait in one buffer, each with its own bound, so that order is kept and memory is bounded. The bounds follow from `unread`
+//! of `bounds` of `[node]`, a MiB unless it says otherwise (10 ms of 100-byte packet-ins at a million a second):
 //!
-//! * *replies* are caused by the peer's own requests: the session stops reading while [`REPLY_MARK`] bytes of them wait, so a
+//! * *replies* are caused by the peer's own requests: the session stops reading while half of `unread` bytes of them wait, so a
 //!   peer that asks and never reads stalls only itself. Packet-ins do not count there: a peer that sends before it reads on
 //!   would wait for us, and we for it;
-//! * *packet-ins* are lost, and counted, above [`PACKET_IN_MARK`];
+//! * *packet-ins* are lost, and counted, above `unread`;
 //! * *notices* (flow-removed, port-status) must not be lost silently, because the protocol cannot say "you missed some":
-//!   above [`NOTICE_LIMIT`] the connection ends, and the controller learns the state anew when it comes back.
+//!   above twice `unread`, with what the writer holds, the connection ends, and the controller learns the state anew when it comes back.
 //!
 //! Lock: one mutex, held while bytes are copied in or the buffer is swapped out; never across a wait.
 
@@ -15,14 +16,6 @@ use crate::room::Part;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
-
-/// Bytes of replies above which the session stops reading requests. Chosen: a few multipart parts.
-pub const REPLY_MARK: usize = 512 * 1024;
-/// Bytes above which packet-ins are lost. Chosen: 10 ms of 100-byte packet-ins at a million a second.
-pub const PACKET_IN_MARK: usize = 1024 * 1024;
-/// Bytes, with those that the writer holds, above which the connection ends. Chosen: twenty thousand flow-removed messages, beside what the
-/// kernel holds.
-pub const NOTICE_LIMIT: usize = 2 * 1024 * 1024;
 
 /// A bounded queue of encoded messages, written by anybody, emptied by the connection's writer.
 #[derive(Default)]
@@ -57,7 +50,7 @@ impl Waiting {
     }
 
     fn has_too_many_replies(&self) -> bool {
-        self.replies >= REPLY_MARK || self.replies > 0 && !self.part.may(self.total())
+        self.replies >= self.part.unread() / 2 || self.replies > 0 && !self.part.may(self.total())
     }
 }
 
@@ -73,16 +66,19 @@ impl Outbox {
 
     /// Queues what `emit` appends, unless the connection is ending.
     pub fn reply(&self, emit: impl FnOnce(&mut Vec<u8>)) {
-        self.push(usize::MAX, |waiting| {
-            let before = waiting.bytes.len();
-            emit(&mut waiting.bytes);
-            waiting.replies += waiting.bytes.len() - before;
-        });
+        self.push(
+            |_| usize::MAX,
+            |waiting| {
+                let before = waiting.bytes.len();
+                emit(&mut waiting.bytes);
+                waiting.replies += waiting.bytes.len() - before;
+            },
+        );
     }
 
     /// Queues a packet-in; false, and one more in [`Outbox::lost_packet_ins`], when the peer is too far behind.
     pub fn packet_in(&self, emit: impl FnOnce(&mut Vec<u8>)) -> bool {
-        let queued = self.push(PACKET_IN_MARK, |waiting| emit(&mut waiting.bytes));
+        let queued = self.push(|unread| unread, |waiting| emit(&mut waiting.bytes));
         if !queued {
             self.lost_packet_ins.fetch_add(1, Ordering::Relaxed);
         }
@@ -91,7 +87,7 @@ impl Outbox {
 
     /// Queues a flow-removed or port-status; a peer too far behind loses its connection instead.
     pub fn notice(&self, emit: impl FnOnce(&mut Vec<u8>)) {
-        if !self.push(NOTICE_LIMIT, |waiting| emit(&mut waiting.bytes)) {
+        if !self.push(|unread| 2 * unread, |waiting| emit(&mut waiting.bytes)) {
             let mut waiting = self.lock();
             // A notice after the end is no loss.
             if !waiting.closed {
@@ -102,9 +98,9 @@ impl Outbox {
         }
     }
 
-    fn push(&self, limit: usize, emit: impl FnOnce(&mut Waiting)) -> bool {
+    fn push(&self, limit: fn(usize) -> usize, emit: impl FnOnce(&mut Waiting)) -> bool {
         let mut waiting = self.lock();
-        let total = waiting.total();
+        let (total, limit) = (waiting.total(), limit(waiting.part.unread()));
         // Replies are never refused: who has too many of them is not read.
         let is_full = total >= limit || limit != usize::MAX && !waiting.part.may(total);
         if waiting.closed || is_full {
@@ -178,7 +174,7 @@ impl Outbox {
         let total = waiting.total();
         waiting.part.set(total);
         // A burst must not pin its memory for the connection's life.
-        if waiting.bytes.capacity() > 2 * PACKET_IN_MARK {
+        if waiting.bytes.capacity() > 2 * waiting.part.unread() {
             waiting.bytes = Vec::new();
         }
         !taken.is_empty()
@@ -189,7 +185,7 @@ impl Outbox {
         self.lock().has_too_many_replies()
     }
 
-    /// Waits until fewer than `REPLY_MARK` bytes of replies wait, less where the node's room is used up, or the connection ends; for the session that asks only.
+    /// Waits until few enough replies wait, or the connection ends; for the session that asks only.
     pub async fn room(&self) {
         while {
             let waiting = self.lock();
@@ -206,12 +202,14 @@ mod tests {
     use crate::room::{FREE, Room};
     use std::sync::Arc;
 
+    const UNREAD: usize = 1 << 20;
+
     #[test]
     fn a_peer_that_never_reads_loses_packet_ins_counted_but_no_reply() {
         let outbox = Outbox::default();
         let frame = vec![7; 1000];
         let queued = (0..2000).filter(|_| outbox.packet_in(|out| out.extend(&frame))).count();
-        assert_eq!(queued, PACKET_IN_MARK.div_ceil(1000));
+        assert_eq!(queued, UNREAD.div_ceil(1000));
         assert_eq!(outbox.lost_packet_ins(), 2000 - queued as u64);
         assert_eq!(outbox.waiting(), queued * 1000);
         outbox.reply(|out| out.push(1));
@@ -220,7 +218,7 @@ mod tests {
 
     #[test]
     fn where_many_peers_are_deaf_each_has_less() {
-        let room = Arc::new(Room::new(4 << 20));
+        let room = Arc::new(Room::new(4 << 20, UNREAD));
         let outboxes: Vec<Outbox> = (0..16).map(|_| Outbox::new(room.part())).collect();
         for _ in 0..3000 {
             for outbox in &outboxes {
@@ -238,7 +236,7 @@ mod tests {
     #[test]
     fn too_many_notices_end_the_connection() {
         let outbox = Outbox::default();
-        outbox.reply(|out| out.resize(NOTICE_LIMIT, 0));
+        outbox.reply(|out| out.resize(2 * UNREAD, 0));
         outbox.notice(|out| out.push(1));
         assert!(outbox.is_closed() && outbox.is_overflowed());
     }
@@ -246,11 +244,11 @@ mod tests {
     #[tokio::test]
     async fn what_the_writer_holds_of_a_deaf_peer_counts_too() {
         let outbox = Outbox::default();
-        outbox.notice(|out| out.resize(NOTICE_LIMIT, 0));
+        outbox.notice(|out| out.resize(2 * UNREAD, 0));
         let mut held = Vec::new();
         assert!(outbox.take(&mut held).await);
         assert!(!outbox.packet_in(|out| out.push(1)));
-        assert_eq!((held.len(), outbox.waiting()), (NOTICE_LIMIT, 0));
+        assert_eq!((held.len(), outbox.waiting()), (2 * UNREAD, 0));
         assert!(!outbox.is_closed(), "the writer may write it yet");
         outbox.notice(|out| out.push(1));
         assert!(outbox.is_closed() && outbox.is_overflowed());
@@ -270,14 +268,14 @@ mod tests {
     #[tokio::test]
     async fn packet_ins_do_not_keep_a_session_from_reading() {
         let outbox = Outbox::default();
-        assert!(outbox.packet_in(|out| out.resize(PACKET_IN_MARK, 0)));
+        assert!(outbox.packet_in(|out| out.resize(UNREAD, 0)));
         outbox.room().await;
     }
 
     #[tokio::test]
     async fn room_returns_when_the_writer_took_the_bytes() {
         let outbox = std::sync::Arc::new(Outbox::default());
-        outbox.reply(|out| out.resize(REPLY_MARK, 0));
+        outbox.reply(|out| out.resize(UNREAD / 2, 0));
         let reader = outbox.clone();
         let waiter = tokio::spawn(async move { reader.room().await });
         tokio::task::yield_now().await;

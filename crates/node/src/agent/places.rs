@@ -7,6 +7,7 @@
 //! Places are files, too. All addresses of a node share a [`Lot`] of them, so that files are left for ports, API and store.
 
 use crate::agent::peer::Peer;
+use crate::config::BoundsSpec;
 use crate::switch::Listener;
 use openflow::Role;
 use std::fmt;
@@ -15,9 +16,6 @@ use std::sync::{Arc, OnceLock};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::{AbortHandle, JoinSet};
 
-/// Connections that one address serves at a time. Chosen: far more than tools and controllers of one switch, far fewer than
-/// file descriptors.
-const MOST: usize = 256;
 /// Connections that each address can have where few files may be open.
 const FEWEST: usize = 8;
 /// One address may take this part of the node's files, and all connections together half of them.
@@ -31,13 +29,13 @@ pub struct Lot {
 }
 
 impl Lot {
-    /// For a process that may open so many files.
-    pub fn of_files(files: u64) -> Self {
+    /// For a process that may open so many files. One address has `most` places at most, also where files are many.
+    pub fn of_files(files: u64, most: usize) -> Self {
         let files = usize::try_from(files).unwrap_or(usize::MAX);
         let all = (files / 2).min(Semaphore::MAX_PERMITS);
         Self {
             places: Arc::new(Semaphore::new(all)),
-            of_one: (files / PART_OF_ONE).clamp(FEWEST, MOST),
+            of_one: (files / PART_OF_ONE).min(most).max(FEWEST),
         }
     }
 
@@ -50,7 +48,7 @@ impl Lot {
 impl Default for Lot {
     /// As if files had no end.
     fn default() -> Self {
-        Self::of_files(u64::MAX)
+        Self::of_files(u64::MAX, BoundsSpec::default().connections)
     }
 }
 
@@ -246,7 +244,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_place_comes_back_with_the_end_of_its_session() {
-        let lot = Lot::of_files(16);
+        let lot = Lot::of_files(16, 256);
         let mut places = Places::new(lot.clone());
         for _ in 0..8 {
             let Answer::Free(place) = places.find(host(1)) else { panic!("all were free") };

@@ -4,6 +4,7 @@
 //! broken lines out; the reader ([`read`]), which checks each table alone; and [`cross`], which checks
 //! what several tables say together. A file is accepted whole or not at all.
 
+mod bounds;
 mod cross;
 mod file;
 mod policies;
@@ -28,6 +29,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+pub use bounds::BoundsSpec;
 use cross::Extent;
 pub use file::{ConfigFile, Found, Instead};
 pub use problem::{Problem, Problems};
@@ -75,6 +77,8 @@ pub struct NodeConfig {
     pub flows_per_table: u32,
     /// Bytes of memory that the node may use; what its control group or its machine has when left out.
     pub memory: Option<u64>,
+    /// What one address, peer, request or guest may take.
+    pub bounds: BoundsSpec,
     /// The log filter, as in `SUIRO_LOG`.
     pub log: Option<String>,
     /// Certificates of switches that have none of their own.
@@ -282,6 +286,7 @@ impl NodeConfig {
             rungs: Rungs::ALL,
             flows_per_table: Limits::default().entries_per_table,
             memory: None,
+            bounds: BoundsSpec::default(),
             log: None,
             tls: None,
             offload: None,
@@ -360,6 +365,7 @@ fn read_node(
             .number("flows_per_table", 1..=u64::from(defaults.flows_per_table))
             .map_or(defaults.flows_per_table, |flows| flows as u32),
         memory: scope.number("memory", LEAST_MEMORY..=u64::MAX >> 1),
+        bounds: bounds::read(&scope).unwrap_or_default(),
         log: scope.string("log").map(|found| found.value),
         tls: tls::read(&scope, tls_tables),
         offload: scope.word("offload", ON_OFF, on_or_off),

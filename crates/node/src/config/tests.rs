@@ -118,6 +118,22 @@ fn switches_without_a_listen_of_their_own_count_up_from_the_nodes() {
 }
 
 #[test]
+fn bounds_have_keys_and_what_is_no_bound_is_refused_by_its_name() {
+    let of = |bounds: &str| {
+        let text = format!("[node]\nbounds = {{ {bounds} }}");
+        Config::parse(&text, "", &host()).map(|config| config.node.bounds)
+    };
+    let defaults = BoundsSpec::default();
+    assert_eq!(of("").unwrap(), defaults);
+    let some = of("connections = 1024, guest_memory = 2199023255552").unwrap();
+    assert_eq!(some, BoundsSpec { connections: 1024, guest_memory: 2 << 40, ..defaults });
+    for (bounds, what) in [("connections = 7", "8 to 65536"), ("calls = 1", "calls")] {
+        let refused = of(bounds).unwrap_err().to_string();
+        assert!(refused.contains(what), "{refused}");
+    }
+}
+
+#[test]
 fn protocols_are_versions_of_openflow_and_all_of_them_when_left_out() {
     let of = |line: &str| {
         let text = format!("[[switch]]\nname = 'a'\n{line}");

@@ -57,8 +57,6 @@ use utoipa_axum::routes;
 
 /// Largest body of an ordinary request. Chosen: a switch with a thousand controllers fits.
 const BODY_MAX: usize = 256 << 10;
-/// Largest body of a change of rules. Chosen: about half a million rules.
-const RULES_BODY_MAX: usize = 64 << 20;
 
 #[derive(OpenApi)]
 #[openapi(
@@ -85,7 +83,8 @@ struct Document;
 
 const FLOWS: &str = "/v1/switches/{switch}/flows";
 
-fn documented() -> OpenApiRouter<Arc<Node>> {
+/// Bodies of rules and parts have this many bytes at most.
+fn documented(rules_body: usize) -> OpenApiRouter<Arc<Node>> {
     let things = OpenApiRouter::new()
         .routes(routes!(handlers::show_node))
         .routes(routes!(handlers::reload_node))
@@ -107,7 +106,7 @@ fn documented() -> OpenApiRouter<Arc<Node>> {
         .routes(routes!(parts::export))
         .routes(routes!(parts::audit))
         .routes(routes!(parts::show_part, parts::put_part, parts::remove_part))
-        .layer(DefaultBodyLimit::max(RULES_BODY_MAX));
+        .layer(DefaultBodyLimit::max(rules_body));
     let guests = OpenApiRouter::new()
         .routes(routes!(guests::list_guests))
         .routes(routes!(guests::show_guest))
@@ -124,7 +123,7 @@ fn documented() -> OpenApiRouter<Arc<Node>> {
         .routes(routes!(steering::why))
         .routes(routes!(steering::set_policy))
         .routes(routes!(steering::put_vm, steering::remove_vm))
-        .layer(DefaultBodyLimit::max(RULES_BODY_MAX));
+        .layer(DefaultBodyLimit::max(rules_body));
     let offloads = OpenApiRouter::new()
         .routes(routes!(offload::show_offload, offload::set_offload))
         .routes(routes!(offload::put_policy))
@@ -144,7 +143,7 @@ fn documented() -> OpenApiRouter<Arc<Node>> {
         .routes(routes!(handlers::list_groups))
         .routes(routes!(handlers::list_meters));
     let mut rules = with_changes_of(with_changes_of(rules, "groups"), "meters")
-        .layer(DefaultBodyLimit::max(RULES_BODY_MAX));
+        .layer(DefaultBodyLimit::max(rules_body));
     name_changes_of(&mut rules, FLOWS, "flows");
     OpenApiRouter::with_openapi(Document::openapi())
         .merge(things)
@@ -195,7 +194,7 @@ impl From<Refusal> for ApiError {
 
 /// The document, as it is served and kept in `docs/reference/openapi.json`.
 pub fn document() -> String {
-    let (_, document) = documented().split_for_parts();
+    let (_, document) = documented(0).split_for_parts();
     let mut text = document.to_pretty_json().expect("the document is plain data");
     text.push('\n');
     text
@@ -203,11 +202,11 @@ pub fn document() -> String {
 
 /// The routes of a node.
 pub fn router(node: Arc<Node>) -> Router {
-    routes().layer(axum::middleware::from_fn(audit::audit)).with_state(node)
+    routes(node.bounds().api_body).layer(axum::middleware::from_fn(audit::audit)).with_state(node)
 }
 
-fn routes() -> Router<Arc<Node>> {
-    let (router, _) = documented().split_for_parts();
+fn routes(rules_body: usize) -> Router<Arc<Node>> {
+    let (router, _) = documented(rules_body).split_for_parts();
     let served = document();
     let json = [(axum::http::header::CONTENT_TYPE, "application/json")];
     router
@@ -219,7 +218,7 @@ fn routes() -> Router<Arc<Node>> {
 
 /// The same routes for those who have only this right.
 fn router_of(right: Right, node: Arc<Node>) -> Router {
-    routes()
+    routes(node.bounds().api_body)
         .layer(axum::middleware::from_fn_with_state(right, readers::within))
         .layer(axum::middleware::from_fn(audit::audit))
         .with_state(node)
@@ -270,7 +269,8 @@ fn bounds(node: &Node, socket: &str) -> Bounds {
         };
         hits.tell(bound, who.clone(), 1, text);
     };
-    Bounds::new(crate::host::open_files(), node.bodies(), Arc::new(told))
+    let most = node.bounds().api_connections;
+    Bounds::new(crate::host::open_files(), most, node.bodies(), Arc::new(told))
 }
 
 #[cfg(test)]

@@ -122,13 +122,13 @@ impl Keeper {
         let (workers, bells) = (datapath.worker_stats().len(), datapath.bells());
         let mut watch = Watch::new(wake.clone());
         watch.add(None);
-        let Directories { rings, offloads, ledger, owner, memory } = directories;
+        let Directories { rings, offloads, ledger, owner, memory, shared } = directories;
         let opener = port::Opener::new(workers)
             .with_records(rings)
             .with_offloads(offloads)
             .with_ledger(ledger)
             .with_owner(owner)
-            .with_guest_bounds(guest_bounds(memory))
+            .with_guest_bounds(guest_bounds(memory, shared))
             .with_confined_guests(host::confine::unprivileged_where_possible)
             .with_ends(ends)
             .with_bells(bells);
@@ -613,9 +613,9 @@ fn netns_of(spec: &PortSpec) -> Option<NetnsRef> {
 
 /// What guests may cost the node: by memory of theirs that it touches first, and by page tables. A machine that boots costs some MiB, a GiB of small
 /// pages 2 MiB of tables.
-fn guest_bounds(memory: Shares) -> Arc<port::GuestBounds> {
+fn guest_bounds(memory: Shares, shared: u64) -> Arc<port::GuestBounds> {
     let [each, all] = memory.guest_pages();
-    port::GuestBounds::new(each, all, memory.guest_tables())
+    port::GuestBounds::new(each, all, memory.guest_tables(), shared)
 }
 
 pub(super) const REPORT: &str = "this is a fault of suiro: please report it with the log";

@@ -390,6 +390,8 @@ pub struct Directories {
     pub owner: u32,
     /// What the node may use.
     pub memory: Shares,
+    /// Bytes that a guest may share.
+    pub shared: u64,
 }
 
 /// What the ports' thread is given: where ports keep things, by which numbers their tunnels tell ends, and who has flows past the workers.

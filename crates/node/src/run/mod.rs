@@ -225,6 +225,7 @@ fn start_with_privileges(
         ledger: config.state_dir.join("esp"),
         owner,
         memory: Shares::of(config.memory),
+        shared: config.bounds.guest_memory,
     };
     let offload = Offload::start(offload::root(&config.state_dir), &roll)
         .map_err(system("start its offload thread"))?;

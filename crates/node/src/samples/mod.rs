@@ -120,7 +120,7 @@ impl Samples {
 
     fn take(&mut self, seen: &Captured<'_>, weight: u32, offset: u64) {
         // Frames that no rung read have no bytes to show; a switch that has gone has no number.
-        let Some(datapath_id) = self.node.datapath_id(seen.port.switch) else { return };
+        let Some(datapath_id) = self.node.sampled_id(seen.port.switch) else { return };
         if seen.bytes.is_empty() {
             return;
         }
@@ -159,7 +159,7 @@ impl Samples {
         let now = MonotonicClock.now();
         let offset = real_time().saturating_sub(now.0);
         for More { name: (at, key), rung, frames, bytes, times } in self.past.more(&lines, now) {
-            let Some(datapath_id) = self.node.datapath_id(at.switch) else { continue };
+            let Some(datapath_id) = self.node.sampled_id(at.switch) else { continue };
             let (port, place) = (at.port, Place { core: NO_WORKER, rung });
             let times_ns = (times.0.0 + offset, times.1.0 + offset);
             let flow = Flow { port, key: &key, place, packets: frames, octets: bytes, times_ns };
@@ -172,7 +172,7 @@ impl Samples {
     async fn tell(&mut self) {
         self.count_past().await;
         let (uptime, now_s) = (self.uptime_ms(), (real_time() / 1_000_000_000) as u32);
-        let ports = self.node.ports_by_datapath();
+        let ports = self.node.sampled_ports();
         let is_there = |id: &u64| ports.iter().any(|(datapath_id, _)| datapath_id == id);
         self.switches.retain(|id, _| is_there(id));
         for (datapath_id, port) in &ports {

@@ -65,7 +65,7 @@ use crate::agent::steering::Desk;
 use crate::agent::{Lot, Names};
 use crate::captures::{Captures, Lookouts};
 use crate::circuits::Circuits;
-use crate::config::{ConfigFile, Host, NodeConfig};
+use crate::config::{BoundsSpec, ConfigFile, Host, NodeConfig};
 use crate::feed::Feed;
 use crate::guests::Guests;
 use crate::hits::{Hits, Who};
@@ -133,8 +133,6 @@ pub struct Parts {
     pub background: bool,
 }
 
-/// Dumps of rules under way at a time. Chosen: each holds 24 bytes a rule, so those of a million rules 400 MB.
-const DUMPS: usize = 16;
 /// A dump that nobody has read for so long makes room for another.
 const DUMP_STILL: Duration = Duration::from_secs(1);
 
@@ -210,7 +208,7 @@ impl Node {
         let (ports, feed) = (parts.ports.clone(), parts.feed.clone());
         let pump = Pump::start(parts.events, directory.clone(), ports, feed, &parts.roll)?;
         let tls = Mutex::new(parts.config.tls.clone());
-        let memory = memory::Shares::of(parts.config.memory);
+        let (memory, bounds) = (memory::Shares::of(parts.config.memory), parts.config.bounds);
         Ok(Arc::new(Self {
             facts: Facts::new(parts.config, parts.config_file, parts.host, parts.set_aside),
             run_dir: parts.run_dir,
@@ -237,14 +235,14 @@ impl Node {
             pump: Mutex::new(Some(pump)),
             secret: start::random_secret(),
             entries: Arc::new(EntryBudget::new(memory.entries())),
-            room: Arc::new(Room::new(memory.waiting())),
+            room: Arc::new(Room::new(memory.waiting(), bounds.unread)),
             bodies: Bodies::new(memory.bodies()),
             memory,
             serials: flow::Serials::default(),
             background: parts.background,
-            lot: Lot::of_files(host::open_files()),
-            names: Names::default(),
-            dumps: Crowd::new(DUMPS, DUMP_STILL),
+            lot: Lot::of_files(host::open_files(), bounds.connections),
+            names: Names::new(bounds.name_lookups),
+            dumps: Crowd::new(bounds.rule_lists, DUMP_STILL),
             end: tokio::sync::Notify::new(),
         }))
     }
@@ -291,6 +289,11 @@ impl Node {
     /// Memory for what waits for somebody.
     pub(crate) fn room(&self) -> &Arc<Room> {
         &self.room
+    }
+
+    /// What one address, peer, request or guest may take.
+    pub(crate) fn bounds(&self) -> BoundsSpec {
+        self.facts.config.bounds
     }
 
     /// Bodies of requests that are under way, at all sockets.
@@ -363,8 +366,8 @@ impl Node {
     fn taken(&self) -> Taken {
         let mut taken = Taken::default();
         for member in self.directory.all() {
-            let (state, from) = (member.state(), member.owner().place());
-            taken.add_switch(&state.spec, &from);
+            let (state, owner) = (member.state(), member.owner());
+            taken.add_switch(&state.spec, owner.slice(), &owner.place());
             for (name, port) in &state.ports {
                 taken.add_port(&state.spec.name, name, &port.spec, &port.owner.place());
             }
@@ -377,9 +380,9 @@ impl Node {
     fn taken_from(&self, owner: &Owner, taken_over: &parts::TakenOver) -> Taken {
         let mut taken = Taken::default();
         for member in self.directory.all() {
-            let state = member.state();
-            if member.owner() != *owner && !taken_over.has(&state.spec.name) {
-                taken.add_switch(&state.spec, &member.owner().place());
+            let (state, has) = (member.state(), member.owner());
+            if has != *owner && !taken_over.has(&state.spec.name) {
+                taken.add_switch(&state.spec, has.slice(), &has.place());
             }
             let is_others = |(name, port): &(&PortName, &MemberPort)| {
                 port.owner != *owner && !taken_over.has_port(&state.spec.name, name)

@@ -40,6 +40,14 @@ impl Owner {
         }
     }
 
+    /// The slice that it is, if it is one: its switches have controllers of their own.
+    pub fn slice(&self) -> Option<&PartName> {
+        match self {
+            Self::Part(name) if name.is_a_slices() => Some(name),
+            _ => None,
+        }
+    }
+
     /// Refuses to change one of its objects through the API.
     ///
     /// # Errors

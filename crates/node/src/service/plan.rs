@@ -128,7 +128,7 @@ impl Planner {
     fn declare(&mut self, switch: &SwitchConfig, owner: &Owner) {
         let name = &switch.spec.name;
         let place = |line| format!("{}, line {line}", owner.place());
-        self.taken.add_switch(&switch.spec, &place(switch.line));
+        self.taken.add_switch(&switch.spec, owner.slice(), &place(switch.line));
         let mut ports = Vec::with_capacity(switch.ports.len());
         for port in &switch.ports {
             self.taken.add_port(name, &port.value.name, &port.value, &place(port.line));
@@ -139,18 +139,18 @@ impl Planner {
 
     /// A part is in force whole or not at all.
     fn declare_part(&mut self, part: &KeptPart) {
+        let owner = Owner::Part(part.name.clone());
         let clash = part.wish.iter().find_map(|switch| {
             let name = &switch.spec.name;
             let ports = switch.ports.iter().filter_map(|port| {
                 self.taken.check_port(name, &port.value.name, &port.value).err()
             });
             let refused = match &switch.declared_by {
-                None => self.taken.check_switch(&switch.spec).err(),
+                None => self.taken.check_switch(&switch.spec, owner.slice()).err(),
                 Some(declarer) => self.check_declarer(name, declarer).err(),
             };
             refused.into_iter().chain(ports).next()
         });
-        let owner = Owner::Part(part.name.clone());
         match clash {
             Some(mut refusal) => {
                 refusal.fault.thing += &format!(" ({})", owner.place());
@@ -198,10 +198,10 @@ impl Planner {
         if self.plan.switches.iter().any(is_it) {
             return self.plan.taken_over.push(Forgettable::Switch(spec.name.clone()));
         }
-        if let Err(refusal) = self.taken.check_switch(spec) {
+        if let Err(refusal) = self.taken.check_switch(spec, None) {
             return self.contradict(Forgettable::Switch(spec.name.clone()), refusal);
         }
-        self.taken.add_switch(spec, "made through the API");
+        self.taken.add_switch(spec, None, "made through the API");
         let bare = SwitchConfig::bare(spec.clone());
         self.plan.switches.push(PlannedSwitch::of(bare, Owner::Api, Vec::new()));
     }

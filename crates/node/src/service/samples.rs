@@ -1,6 +1,7 @@
 //! What collectors of samples are told of workers, switches and ports.
 
 use super::Node;
+use super::directory::Member;
 use crate::captures::Past;
 use api::PortView;
 use datapath::SwitchId;
@@ -34,17 +35,25 @@ impl Node {
         &self.facts.config.cores
     }
 
-    /// A switch's datapath id, if it is there still.
-    pub fn datapath_id(&self, switch: SwitchId) -> Option<u64> {
-        self.directory.by_id(switch).map(|member| member.switch.datapath_id())
+    /// The datapath id by which collectors know a switch, if it is there still.
+    pub fn sampled_id(&self, switch: SwitchId) -> Option<u64> {
+        self.directory.by_id(switch).map(|member| self.sampled_as(&member))
     }
 
-    /// All ports, each with the datapath id of its switch.
-    pub fn ports_by_datapath(&self) -> Vec<(u64, PortView)> {
+    /// A slice's switch is known by the id that it would have by default: two slices may have chosen one.
+    fn sampled_as(&self, member: &Member) -> u64 {
+        match member.owner().slice() {
+            Some(_) => self.facts.derived_dpid(&member.name()).get(),
+            None => member.switch.datapath_id(),
+        }
+    }
+
+    /// All ports, each with the datapath id by which collectors know its switch.
+    pub fn sampled_ports(&self) -> Vec<(u64, PortView)> {
         let ports = self.all_ports().into_iter();
         let with_id = |port: PortView| {
             let member = self.directory.by_name(&port.switch)?;
-            Some((member.switch.datapath_id(), port))
+            Some((self.sampled_as(&member), port))
         };
         ports.filter_map(with_id).collect()
     }

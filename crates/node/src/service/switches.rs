@@ -39,7 +39,7 @@ impl Node {
     /// Makes a switch that contradicts no other.
     pub(super) async fn make_switch(&self, mut spec: SwitchSpec) -> Result<Arc<Member>, Refusal> {
         spec.dpid.get_or_insert_with(|| self.facts.derived_dpid(&spec.name));
-        self.taken().check_switch(&spec)?;
+        self.taken().check_switch(&spec, None)?;
         self.check_connections(&spec)?;
         let member = self.bring_up(spec.clone(), Owner::Api);
         if let Err(fault) = self.join(&member).await {

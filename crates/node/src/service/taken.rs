@@ -2,8 +2,8 @@
 
 use crate::refusal::{Refusal, Why};
 use api::{
-    Dpid, Fault, IfName, Listen, Netns, PortName, PortNumber, PortSpec, SocketPath, SwitchName,
-    SwitchSpec,
+    Dpid, Fault, IfName, Listen, Netns, PartName, PortName, PortNumber, PortSpec, SocketPath,
+    SwitchName, SwitchSpec,
 };
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -12,12 +12,14 @@ use std::net::SocketAddr;
 /// An address to listen on: what [`api::Listen::claim`] says.
 type Claim = (SocketAddr, Option<IfName>);
 
+/// A datapath id, by the slice whose controllers know it, if any, and the namespace that sessions begin in.
+type Known = (Option<PartName>, Option<Netns>, Dpid);
+
 /// Who has what, in words for messages.
 #[derive(Default)]
 pub struct Taken {
     names: HashMap<SwitchName, String>,
-    /// By the namespace that sessions begin in.
-    dpids: HashMap<(Option<Netns>, Dpid), String>,
+    dpids: HashMap<Known, String>,
     listens: HashMap<(Option<Netns>, Claim), String>,
     ports: HashMap<(SwitchName, PortName), String>,
     numbers: HashMap<(SwitchName, PortNumber), String>,
@@ -33,12 +35,12 @@ struct Clash<'a> {
 }
 
 impl Taken {
-    /// Notes a switch; `from` says who declared it, such as "the configuration file, line 12".
-    pub fn add_switch(&mut self, spec: &SwitchSpec, from: &str) {
+    /// Notes a switch, a slice's or one of the host; `from` says who declared it, such as "the configuration file, line 12".
+    pub fn add_switch(&mut self, spec: &SwitchSpec, slice: Option<&PartName>, from: &str) {
         let holder = format!("switch {} ({from})", spec.name);
         self.names.insert(spec.name.clone(), holder.clone());
         let netns = &spec.session_netns;
-        self.dpids.extend(spec.dpid.clone().map(|dpid| ((netns.clone(), dpid), holder.clone())));
+        self.dpids.extend(known(spec, slice).map(|known| (known, holder.clone())));
         let claims = spec.listen.iter().map(|listen| (netns.clone(), listen.claim()));
         self.listens.extend(claims.map(|claim| (claim, holder.clone())));
     }
@@ -56,20 +58,16 @@ impl Taken {
         self.sockets.extend(spec.socket().cloned().map(|socket| (socket, holder)));
     }
 
-    /// Whether a switch contradicts what is there.
+    /// Whether a switch, a slice's or one of the host, contradicts what is there.
     ///
     /// # Errors
     /// It does, with both sides named.
-    pub fn check_switch(&self, spec: &SwitchSpec) -> Result<(), Refusal> {
+    pub fn check_switch(&self, spec: &SwitchSpec, slice: Option<&PartName>) -> Result<(), Refusal> {
         let name = clash(&self.names, &spec.name, || "this name".into(), "choose another name");
-        let dpid = spec.dpid.as_ref().and_then(|dpid| {
-            let what = || format!("datapath id {dpid}");
-            clash(
-                &self.dpids,
-                &(spec.session_netns.clone(), dpid.clone()),
-                what,
-                "choose another dpid: controllers tell switches apart by it",
-            )
+        let dpid = known(spec, slice).and_then(|known| {
+            let what = || format!("datapath id {}", known.2);
+            let remedy = "choose another dpid: controllers tell switches apart by it";
+            clash(&self.dpids, &known, what, remedy)
         });
         refuse(name.or(dpid), || format!("switch {}", spec.name))?;
         self.check_addresses(spec)
@@ -141,6 +139,12 @@ impl Taken {
     }
 }
 
+/// Controllers of two slices never meet, so one datapath id may be a switch's of each.
+fn known(spec: &SwitchSpec, slice: Option<&PartName>) -> Option<Known> {
+    let dpid = spec.dpid.clone()?;
+    Some((slice.cloned(), spec.session_netns.clone(), dpid))
+}
+
 fn clash<'a, K: Eq + Hash>(
     held: &'a HashMap<K, String>,
     key: &K,
@@ -154,4 +158,30 @@ fn refuse(clash: Option<Clash<'_>>, thing: impl FnOnce() -> String) -> Result<()
     let Some(Clash { what, holder, remedy }) = clash else { return Ok(()) };
     let cause = format!("{what} is already taken by {holder}");
     Err(Refusal::new(Why::Conflict, Fault::new(thing(), "add it", cause, remedy)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(slice: char) -> PartName {
+        slice.to_string().repeat(32).parse().expect("a uid")
+    }
+
+    #[test]
+    fn a_datapath_id_is_one_switchs_of_a_host_and_one_of_each_slice() {
+        let spec = |name: &str| SwitchSpec {
+            dpid: Some(Dpid::new(7)),
+            ..SwitchSpec::named(name.parse().expect("a name"))
+        };
+        let mut taken = Taken::default();
+        taken.add_switch(&spec("host"), None, "there");
+        taken.add_switch(&spec("red"), Some(&of('a')), "there");
+        assert!(taken.check_switch(&spec("blue"), Some(&of('b'))).is_ok());
+        for slice in [None, Some(of('a'))] {
+            let refused =
+                taken.check_switch(&spec("new"), slice.as_ref()).expect_err("it is taken");
+            assert!(refused.fault.cause.contains("datapath id 0000000000000007 is already taken"));
+        }
+    }
 }

@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn a_guest_that_has_us_touch_too_much_first_is_cut_off_and_another_is_not() {
-        let bound = GuestBounds::new(16, 64, u64::MAX);
+        let bound = GuestBounds::new(16, 64, u64::MAX, 1 << 40);
         let ((file, purse, mapping, area), other) = (guest(&bound), guest(&bound));
         touch(&area, 0..16);
         assert_eq!((mapping.loss(), purse.pages(), there(&file)), (None, 16, 16));
@@ -239,7 +239,7 @@ mod tests {
 
     #[test]
     fn all_guests_together_have_a_bound() {
-        let bound = GuestBounds::new(16, 20, u64::MAX);
+        let bound = GuestBounds::new(16, 20, u64::MAX, 1 << 40);
         let (one, other) = (guest(&bound), guest(&bound));
         touch(&one.3, 0..16);
         touch(&other.3, 0..5);
@@ -252,7 +252,7 @@ mod tests {
 
     #[test]
     fn what_a_guest_touched_itself_or_gave_back_costs_nothing() {
-        let (file, purse, mapping, area) = guest(&GuestBounds::new(16, 64, u64::MAX));
+        let (file, purse, mapping, area) = guest(&GuestBounds::new(16, 64, u64::MAX, 1 << 40));
         rustix::io::pwrite(&file, &[0; 100 * 4096], 0).unwrap();
         touch(&area, 0..100);
         assert_eq!((mapping.loss(), purse.pages()), (None, 0));

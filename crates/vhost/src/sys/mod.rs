@@ -51,7 +51,7 @@ pub(crate) use past::{PAST_MIN, Past};
 pub(crate) use prefetch::{ASKED, For, prefetch_lines};
 pub(crate) use processor::{BACKWARDS_MIN, Bounds, Copier};
 pub use purse::GuestBounds;
-pub(crate) use purse::{MAPPED_MAX, Mapped, Purse};
+pub(crate) use purse::{Mapped, Purse};
 pub use slice::GuestSlice;
 pub(crate) use slice::{Header, SentHeader};
 pub(crate) use uring::Uring;

@@ -17,6 +17,8 @@ pub struct GuestBounds {
     pages: AtomicU32,
     /// What tells of such touches; `None` on kernels that cannot.
     faults: Option<OwnedFd>,
+    /// Bytes that one may share.
+    shared: u64,
     /// What all of them map, and its page tables.
     mapped: Room,
     tables: Room,
@@ -64,20 +66,18 @@ impl std::iter::Sum for Mapped {
     }
 }
 
-/// Most that a guest may map. Chosen: above any machine's memory, and a hundredth of a process's addresses.
-pub(crate) const MAPPED_MAX: u64 = 1 << 40;
-
 /// Most that all guests together may map: half of a process's addresses (x86-64 and arm64 with four levels of page tables: 128 TiB and more).
 const ALL: u64 = 1 << 46;
 
 impl GuestBounds {
-    /// At most so many pages of 4 KiB of one guest, and of all together; page tables of at most `tables` bytes.
-    pub fn new(each: u32, all: u32, tables: u64) -> Arc<Self> {
+    /// At most so many pages of 4 KiB of one guest, and of all together; page tables of at most `tables` bytes; a guest shares `shared` bytes at most.
+    pub fn new(each: u32, all: u32, tables: u64, shared: u64) -> Arc<Self> {
         Arc::new(Self {
             each,
             all,
             pages: AtomicU32::new(0),
             faults: holes::open(),
+            shared,
             mapped: Room::new(ALL),
             tables: Room::new(tables),
         })
@@ -98,10 +98,17 @@ impl Purse {
         Arc::new(Self { bound, pages: AtomicU32::new(0), mapped: Mutex::default() })
     }
 
+    /// Bytes that a guest may share.
+    pub(crate) fn shared_at_most(&self) -> u64 {
+        self.bound.shared
+    }
+
     /// Accounts for a memory table in the place of the one before; false, and as before, when that is more than a bound allows.
     pub(crate) fn map(&self, wanted: Mapped) -> bool {
         let mut held = self.mapped.lock().unwrap_or_else(PoisonError::into_inner);
-        if wanted.bytes > MAPPED_MAX || !self.bound.mapped.exchange(held.bytes, wanted.bytes) {
+        if wanted.bytes > self.shared_at_most()
+            || !self.bound.mapped.exchange(held.bytes, wanted.bytes)
+        {
             return false;
         }
         if !self.bound.tables.exchange(held.tables, wanted.tables) {
@@ -168,14 +175,14 @@ mod tests {
 
     #[test]
     fn a_guest_maps_at_most_a_tebibyte() {
-        let purse = Purse::new(GuestBounds::new(0, 0, u64::MAX));
+        let purse = Purse::new(GuestBounds::new(0, 0, u64::MAX, 1 << 40));
         assert!(purse.map(small(1024)));
         assert!(!purse.map(small(1025)));
     }
 
     #[test]
     fn greedy_guests_leave_room_for_the_next_one() {
-        let bound = GuestBounds::new(0, 0, u64::MAX);
+        let bound = GuestBounds::new(0, 0, u64::MAX, 1 << 40);
         let greedy: Vec<_> = (0..64)
             .map(|_| {
                 let purse = Purse::new(bound.clone());
@@ -190,7 +197,7 @@ mod tests {
 
     #[test]
     fn page_tables_are_bounded_by_the_nodes_memory_and_huge_pages_have_small_ones() {
-        let bound = GuestBounds::new(0, 0, 24 << 20);
+        let bound = GuestBounds::new(0, 0, 24 << 20, 1 << 40);
         let [one, other] = [(); 2].map(|()| Purse::new(bound.clone()));
         assert!(!one.map(small(4)));
         assert_eq!(bound.mapped.used.load(Ordering::Relaxed), 0, "a refusal changes nothing");

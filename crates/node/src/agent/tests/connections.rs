@@ -105,7 +105,7 @@ async fn a_flood_of_callers_keeps_no_controller_out_and_sends_no_master_away() {
     let (switch, _) = switch();
     let endpoints = Endpoints {
         listen: vec![listen(ANY_PORT.parse().unwrap())],
-        lot: Lot::of_files(128),
+        lot: Lot::of_files(128, 256),
         ..Endpoints::default()
     };
     let agent = Agent::start(switch.clone(), &endpoints, Timing::default()).await.unwrap();
@@ -132,7 +132,7 @@ async fn where_files_are_few_a_node_that_calls_says_so() {
     let (switch, _) = switch();
     let controller = TcpListener::bind(ANY_PORT).await.unwrap();
     let mut endpoints = calling(controller.local_addr().unwrap());
-    endpoints.lot = Lot::of_files(1);
+    endpoints.lot = Lot::of_files(1, 256);
     let agent = Agent::start(switch, &endpoints, quick()).await.unwrap();
     let trouble = loop {
         tokio::task::yield_now().await;

@@ -333,7 +333,7 @@ impl Node {
         for switch in wish {
             let name = &switch.spec.name;
             let refused = match &switch.declared_by {
-                None => taken.check_switch(&switch.spec).err(),
+                None => taken.check_switch(&switch.spec, owner.slice()).err(),
                 Some(declarer) => self.check_declarer(name, declarer).err(),
             };
             found.extend(refused.map(|refused| fault(refused, switch.line)));
