@@ -57,9 +57,11 @@ impl Switch {
 
     fn forget_groups(&self, control: &mut Control, id: GroupId) {
         let gone: Vec<GroupId> =
-            control.groups.keys().copied().filter(|at| id == GroupId::ALL || *at == id).collect();
+            if id == GroupId::ALL { control.groups.keys().copied().collect() } else { vec![id] };
         for id in gone {
-            control.groups.remove(&id);
+            if control.groups.remove(&id).is_none() {
+                continue;
+            }
             self.record(control, || Change::GroupGone(id.0));
         }
     }
@@ -137,9 +139,11 @@ impl Switch {
 
     fn forget_meters(&self, control: &mut Control, id: MeterId) {
         let gone: Vec<MeterId> =
-            control.meters.keys().copied().filter(|at| id == MeterId::ALL || *at == id).collect();
+            if id == MeterId::ALL { control.meters.keys().copied().collect() } else { vec![id] };
         for id in gone {
-            control.meters.remove(&id);
+            if control.meters.remove(&id).is_none() {
+                continue;
+            }
             self.record(control, || Change::MeterGone(id.0));
         }
     }
@@ -150,8 +154,10 @@ impl Switch {
     /// `OFPMMFC_UNKNOWN_METER`.
     pub fn meters(&self, id: MeterId) -> Result<Vec<MeterConfig>, Fault> {
         let control = self.control();
-        let asked = control.meters.values().filter(|meter| id == MeterId::ALL || meter.id == id);
-        let found: Vec<_> = asked.cloned().collect();
+        let found: Vec<_> = match id {
+            MeterId::ALL => control.meters.values().cloned().collect(),
+            _ => control.meters.get(&id).into_iter().cloned().collect(),
+        };
         if found.is_empty() && id != MeterId::ALL { Err(unknown_meter()) } else { Ok(found) }
     }
 
