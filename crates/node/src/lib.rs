@@ -45,6 +45,7 @@
 //! a connection's outbox, the datapath's registry, hits, the feed). Nothing waits for a thread under any but the first two.
 
 pub mod agent;
+pub mod bounds;
 pub mod captures;
 mod circuits;
 pub mod config;

@@ -3,7 +3,7 @@
 //! Each holder has a bound of its own, which is generous as long as few make use of it. All of them together have this one. A little is everybody's
 //! ([`FREE`]); beyond, a holder may have as much as it leaves free for all (dynamic threshold, Choudhury and Hahne 1998, α = 1).
 
-use crate::config::BoundsSpec;
+use crate::bounds::BoundsSpec;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 

@@ -3,7 +3,7 @@
 //! The system's resolver waits in a thread for as long as its servers do not answer, and cannot be called off. So a thread that still waits counts,
 //! also when nobody waits for it any more: few for each switch, and not many for the node.
 
-use crate::config::BoundsSpec;
+use crate::bounds::BoundsSpec;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;

@@ -7,7 +7,7 @@
 //! Places are files, too. All addresses of a node share a [`Lot`] of them, so that files are left for ports, API and store.
 
 use crate::agent::peer::Peer;
-use crate::config::BoundsSpec;
+use crate::bounds::BoundsSpec;
 use crate::switch::Listener;
 use openflow::Role;
 use std::fmt;

@@ -424,7 +424,7 @@ async fn a_peer_that_never_says_hello_is_left() {
 async fn who_does_not_read_what_it_must_not_miss_is_left_and_noted() {
     let (switch, _) = switch();
     let _deaf = Client::join(&switch, PeerKind::Controller).await;
-    let most = 2 * crate::config::BoundsSpec::default().unread / 64;
+    let most = 2 * crate::bounds::BoundsSpec::default().unread / 64;
     for _ in 0..most {
         switch.add_port(PortNo(7), "p", &PortFacts::default(), PortConfig::empty());
         switch.remove_port(PortNo(7));

@@ -1,47 +1,11 @@
-//! `bounds = { … }`: bounds on what callers and guests may take, where another host or another use needs other ones.
-//!
-//! What files and memory leave for each stays the least: a bound that is larger than that has no effect.
+//! `bounds = { … }`: bounds where another host or another use needs other ones.
 
 use super::read::Scope;
+use crate::bounds::BoundsSpec;
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
-
-/// What one address, peer, request or guest may take.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct BoundsSpec {
-    /// OpenFlow connections of one address, or of a management socket.
-    pub connections: usize,
-    /// Bytes of packet-ins that a peer need not read; half of that of replies, twice that of all.
-    pub unread: usize,
-    /// Look-ups of names of all switches at a time.
-    pub name_lookups: usize,
-    /// Connections of one socket of the API.
-    pub api_connections: usize,
-    /// Bytes of a request with rules or a part.
-    pub api_body: usize,
-    /// Lists of rules under way.
-    pub rule_lists: usize,
-    /// Bytes that a guest may share.
-    pub guest_memory: u64,
-}
-
-impl Default for BoundsSpec {
-    /// Connections: far more than tools and controllers of one switch, far fewer than files. Look-ups: sixteen switches whose name servers hang, and the
-    /// runtime's 512 threads stay free. Bodies: half a million rules. Guests: above any machine's memory, and a hundredth of a process's addresses.
-    fn default() -> Self {
-        Self {
-            connections: 256,
-            unread: MIB as usize,
-            name_lookups: 32,
-            api_connections: 256,
-            api_body: 64 * MIB as usize,
-            rule_lists: 16,
-            guest_memory: 1024 * GIB,
-        }
-    }
-}
 
 /// Reads it, if it is there.
 pub(super) fn read(node: &Scope<'_>) -> Option<BoundsSpec> {

@@ -15,6 +15,7 @@ mod syntax;
 mod tls;
 mod write;
 
+use crate::bounds::BoundsSpec;
 use api::{
     AUXILIARY_MAX, CircuitSpec, DEFAULT_MISS_SEND_LEN, Dpid, ECHO_INTERVAL_MAX_S, FAIL_AFTER_MAX_S,
     FailMode, Fault, GroupName, GuestSpec, KeyFault, Keys, Listen, OffloadPolicy, PartName,
@@ -29,7 +30,6 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-pub use bounds::BoundsSpec;
 use cross::Extent;
 pub use file::{ConfigFile, Found, Instead};
 pub use problem::{Problem, Problems};

@@ -63,9 +63,10 @@ pub use start::{OnConflict, StartError, StartFault};
 
 use crate::agent::steering::Desk;
 use crate::agent::{Lot, Names};
+use crate::bounds::BoundsSpec;
 use crate::captures::{Captures, Lookouts};
 use crate::circuits::Circuits;
-use crate::config::{BoundsSpec, ConfigFile, Host, NodeConfig};
+use crate::config::{ConfigFile, Host, NodeConfig};
 use crate::feed::Feed;
 use crate::guests::Guests;
 use crate::hits::{Hits, Who};
