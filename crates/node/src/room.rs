@@ -1,4 +1,4 @@
-//! Memory for what waits: messages that a controller has not read, frames kept for one, bodies of requests, lists that somebody reads.
+//! Memory for what waits: messages that a controller has not read, frames kept for one, lists that somebody reads.
 //!
 //! Each holder has a bound of its own, which is generous as long as few make use of it. All of them together have this one. A little is everybody's
 //! ([`FREE`]); beyond, a holder may have as much as it leaves free for all (dynamic threshold, Choudhury and Hahne 1998, α = 1).
